@@ -1,0 +1,55 @@
+"""What every backend offers: the only face that `runtime/` sees of compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..quant.block import BlockFormat
+from .program import StepBatch
+
+Progress = Callable[[str, int, int], None]
+"""`progress(what, done, total)`, called from the loading thread; `what` is "compile" or "pack"."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One weight as it lies in the file: `data` u8[N, row_bytes] (a read-only view of the mapped file), shape (N, M).
+
+    A vector (norm weight, bias) has shape (1, M).
+    """
+
+    name: str
+    format: BlockFormat
+    shape: tuple[int, int]
+    data: NDArray[np.uint8]
+
+    def decode(self) -> NDArray[np.float32]:
+        """f32[N, M]."""
+        return self.format.decode(self.data).reshape(self.shape)
+
+
+class Executable(Protocol):
+    """A program made ready to run on one machine, with its KV pages. One thread at a time may use it."""
+
+    page_len: int
+    n_pages: int
+
+    def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
+        """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
+
+    def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The k best of f32[V], best first; among equals the lower id first. NaN is never chosen."""
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy all KV layers of one page."""
+
+    def info(self) -> dict[str, str | int]:
+        """Facts for people: isa, kernels, threads, packed_bytes, kv_bytes."""
+
+    def close(self) -> None:
+        """Free memory and threads; may be called twice."""

@@ -1,0 +1,82 @@
+"""`BlockFormat`: what the bytes of one block mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConfigError
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """A block taken apart into integers and scales: `value == scale * q + offset`, exact in float32 without fma.
+
+    Shapes: `q` int16[n, block_len], `scale` f32[n, groups], `offset` f32[n, groups] or None for zero; one scale
+    serves `block_len // groups` neighbours.
+    """
+
+    q: NDArray[np.int16]
+    scale: Floats
+    offset: Floats | None = None
+
+    def values(self) -> Floats:
+        """f32[n, block_len], the product and the sum each rounded once."""
+        n, length = self.q.shape
+        grouped = self.q.reshape(n, self.scale.shape[1], -1).astype(np.float32) * self.scale[:, :, None]
+        if self.offset is not None:
+            grouped = grouped + self.offset[:, :, None]
+        return grouped.reshape(n, length)
+
+
+@dataclass(frozen=True)
+class BlockFormat:
+    """One tensor type of GGUF. `decode` equals gguf-py's `dequantize` bit for bit.
+
+    Either `planes` or `decode_blocks` is given; a format with planes decodes through them. `encode_blocks` is None
+    where the format can only be read.
+    """
+
+    name: str
+    ggml_id: int
+    block_len: int
+    block_bytes: int
+    planes: Callable[[Bytes], Planes] | None = None
+    decode_blocks: Callable[[Bytes], Floats] | None = None
+    encode_blocks: Callable[[Floats], Bytes] | None = None
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Bits of storage a weight, scales included."""
+        return 8 * self.block_bytes / self.block_len
+
+    def row_bytes(self, columns: int) -> int:
+        """Bytes of a row of `columns` weights; raises `ConfigError` where the row does not divide into blocks."""
+        if columns % self.block_len:
+            raise ConfigError(f"a row of {columns} does not divide into {self.name} blocks of {self.block_len}")
+        return columns // self.block_len * self.block_bytes
+
+    def decode(self, data: Bytes) -> Floats:
+        """u8[..., blocks * block_bytes] to f32[..., blocks * block_len]."""
+        data = np.ascontiguousarray(data)
+        blocks = data.reshape(-1, self.block_bytes)
+        if self.decode_blocks is not None:
+            values = self.decode_blocks(blocks)
+        else:
+            assert self.planes is not None
+            values = self.planes(blocks).values()
+        return values.reshape(*data.shape[:-1], -1)
+
+    def encode(self, values: Floats) -> Bytes:
+        """f32[..., columns] to u8[..., row_bytes]; raises `ConfigError` for a format that can only be read."""
+        if self.encode_blocks is None:
+            raise ConfigError(f"{self.name} can be read but not written")
+        width = self.row_bytes(values.shape[-1])
+        blocks = np.ascontiguousarray(values, dtype=np.float32).reshape(-1, self.block_len)
+        return self.encode_blocks(blocks).reshape(*values.shape[:-1], width)
