@@ -1,0 +1,68 @@
+"""Fields narrower than a byte, and half-precision scales, in and out of blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConfigError
+from .block import Bytes, Floats
+
+
+def _shifts(width: int) -> Bytes:
+    return np.arange(0, 8, width, dtype=np.uint8)[:, None]
+
+
+def unpack(data: Bytes, width: int, run: int) -> Bytes:
+    """u8[n, k] to u8[n, k * 8 / width]: from `run` bytes first all their lowest `width` bits, then all the next, ..."""
+    n, k = data.shape
+    fields = data.reshape(n, k // run, 1, run) >> _shifts(width)
+    fields &= np.uint8((1 << width) - 1)
+    return fields.reshape(n, k * 8 // width)
+
+
+def pack(fields: Bytes, width: int, run: int) -> Bytes:
+    """The inverse of `unpack`; every field must fit `width` bits."""
+    n = len(fields)
+    shifted = fields.reshape(n, -1, 8 // width, run) << _shifts(width)
+    packed: Bytes = np.bitwise_or.reduce(shifted, axis=2)
+    return packed.reshape(n, -1)
+
+
+def half(blocks: Bytes, at: int) -> Floats:
+    """f32[n, 1]: the half-precision number at byte `at` of each block."""
+    return blocks[:, at : at + 2].view("<f2").astype(np.float32)
+
+
+def half_bytes(numbers: Floats, name: str) -> Bytes:
+    """f32[n, 1] to u8[n, 2]; raises `ConfigError` for the first that half precision cannot hold.
+
+    A NaN or infinity among the weights of a block makes its scale one too, so this is also where those are refused.
+    """
+    with np.errstate(over="ignore"):
+        halves = numbers.astype("<f2")
+    if not np.isfinite(halves).all():
+        block = int(np.argmin(np.isfinite(halves)))
+        raise ConfigError(
+            f"{name} cannot hold block {block}: its scale would be {float(numbers[block, 0])!r}, at most 65504 is "
+            "possible; check the weights for NaN, infinity and outliers, or keep them in bf16"
+        )
+    return halves.view("u1")
+
+
+def k_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
+    """u8[n, 12] to scales u8[n, 8] and minima u8[n, 8] of 6 bits each, as q4_k and q5_k store them.
+
+    The first four of each lie in the low 6 bits of bytes 0-3 and 4-7, whose top 2 bits are the top of the last four;
+    the low 4 bits of those share bytes 8-11, scale below minimum.
+    """
+    scale, minimum, low = packed[:, :4], packed[:, 4:8], packed[:, 8:]
+    return (
+        np.concatenate([scale & 63, low & 15 | scale >> 2 & 48], axis=1),
+        np.concatenate([minimum & 63, low >> 4 | minimum >> 2 & 48], axis=1),
+    )
+
+
+def signed(codes: Bytes, zero: int) -> NDArray[np.int16]:
+    """i16: `codes - zero`."""
+    return codes.astype(np.int16) - np.int16(zero)
