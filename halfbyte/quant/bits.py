@@ -29,6 +29,11 @@ def pack(fields: Bytes, width: int, run: int) -> Bytes:
     return packed.reshape(n, -1)
 
 
+def join(low: Bytes, high: Bytes, width: int) -> Bytes:
+    """u8: the bits of `high` above `width` bits of `low`."""
+    return low | high << np.uint8(width)
+
+
 def half(blocks: Bytes, at: int) -> Floats:
     """f32[n, 1]: the half-precision number at byte `at` of each block."""
     return blocks[:, at : at + 2].view("<f2").astype(np.float32)
@@ -48,6 +53,19 @@ def half_bytes(numbers: Floats, name: str) -> Bytes:
             "possible; check the weights for NaN, infinity and outliers, or keep them in bf16"
         )
     return halves.view("u1")
+
+
+def flips(bits: Bytes) -> NDArray[np.int16]:
+    """i16[n, k] of -1 where a bit of u8[n, k / 8] is set, lowest first, else 1."""
+    return np.int16(1) - signed(unpack(bits, 1, 1) * np.uint8(2), 0)
+
+
+def even_flips(bits: Bytes) -> NDArray[np.int16]:
+    """As `flips`, from 7 bits a byte: the eighth makes the number of set bits even."""
+    parity = bits ^ bits >> np.uint8(4)
+    parity ^= parity >> np.uint8(2)
+    parity ^= parity >> np.uint8(1)
+    return flips(bits | (parity & np.uint8(1)) << np.uint8(7))
 
 
 def k_scales(packed: Bytes) -> tuple[Bytes, Bytes]:

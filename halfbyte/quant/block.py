@@ -63,15 +63,21 @@ class BlockFormat:
         return columns // self.block_len * self.block_bytes
 
     def decode(self, data: Bytes) -> Floats:
-        """u8[..., blocks * block_bytes] to f32[..., blocks * block_len]."""
-        data = np.ascontiguousarray(data)
-        blocks = data.reshape(-1, self.block_bytes)
-        if self.decode_blocks is not None:
-            values = self.decode_blocks(blocks)
-        else:
-            assert self.planes is not None
-            values = self.planes(blocks).values()
-        return values.reshape(*data.shape[:-1], -1)
+        """u8[..., blocks * block_bytes] to f32[..., blocks * block_len]; NaN and infinite scales pass silently.
+
+        Raises `ConfigError` where the last axis does not divide into blocks.
+        """
+        per_row, rest = divmod(data.shape[-1], self.block_bytes)
+        if rest:
+            raise ConfigError(f"{data.shape[-1]} bytes do not divide into {self.name} blocks of {self.block_bytes}")
+        blocks = np.ascontiguousarray(data).reshape(-1, self.block_bytes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.decode_blocks is not None:
+                values = self.decode_blocks(blocks)
+            else:
+                assert self.planes is not None
+                values = self.planes(blocks).values()
+        return values.reshape(*data.shape[:-1], per_row * self.block_len)
 
     def encode(self, values: Floats) -> Bytes:
         """f32[..., columns] to u8[..., row_bytes]; raises `ConfigError` for a format that can only be read."""

@@ -1,0 +1,15 @@
+"""iq4_nl: 32 codes of 4 bits into a table of uneven levels, one scale."""
+
+import numpy as np
+
+from .bits import half, unpack
+from .block import BlockFormat, Bytes, Planes
+
+LEVELS = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], dtype=np.int16)
+
+
+def _planes(blocks: Bytes) -> Planes:
+    return Planes(LEVELS[unpack(blocks[:, 2:], 4, 16)], half(blocks, 0))
+
+
+IQ4_NL = BlockFormat("iq4_nl", 20, 32, 18, planes=_planes)
