@@ -89,9 +89,7 @@ def main() -> None:
     parser.add_argument("--decode", type=int, default=128, help="tokens to decode (default: 128)")
     parser.add_argument("--repeats", type=int, default=3, help="timed repeats in each child (default: 3)")
     parser.add_argument("--rounds", type=int, default=2, help="turns each child gets (default: 2)")
-    parser.add_argument(
-        "--peer-python", default=sys.executable, help="Python that has llama-cpp-python (default: this)"
-    )
+    parser.add_argument("--peer-python", default=sys.executable, help="Python with llama-cpp-python (default: this)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     report = compare(args)
