@@ -1,0 +1,86 @@
+"""`GGUFFile`: one model on disk, in one file or several."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConfigError, FormatError, nearest
+from .part import Part, open_part
+from .split import gather, split_count
+from .tensor_info import TensorInfo
+
+
+class GGUFFile:
+    """Metadata, tensor infos and mapped bytes, all proven when it was opened.
+
+    A metadata value is int, float, bool, str, a read-only NumPy array or a `StringArray`; `types` has the name of its
+    value type (of its elements, for an array), so `Typed(file.metadata[key], file.types[key])` writes back what was
+    read. Metadata, `version` and `alignment` of a split model are those of its first part.
+    """
+
+    def __init__(self, parts: list[Part]) -> None:
+        """Join proven parts, in order; use `open_gguf`."""
+        first = parts[0]
+        self.path: Path = first.path
+        self.parts: tuple[Path, ...] = tuple(part.path for part in parts)
+        self.version = first.version
+        self.alignment = first.alignment
+        self.metadata: Mapping[str, object] = MappingProxyType(first.metadata.values)
+        self.types: Mapping[str, str] = MappingProxyType(first.metadata.types)
+        self.tensors: Mapping[str, TensorInfo] = MappingProxyType(
+            {
+                name: dataclasses.replace(info, part=i) if i else info
+                for i, part in enumerate(parts)
+                for name, info in part.tensors.items()
+            }
+        )
+        self._parts: tuple[Part, ...] = tuple(parts)
+
+    def tensor_data(self, name: str) -> NDArray[np.uint8]:
+        """u8[rows, row_bytes], a read-only view of the mapped file, valid as long as someone holds it.
+
+        Raises `FormatError` for a tensor the file does not have, and where the file has been cut since it was opened:
+        touching pages that are gone would kill the process.
+        """
+        if not self._parts:
+            raise ConfigError(f"{self.path}: closed, open it again to read {name!r}")
+        info = self.tensors.get(name)
+        if info is None:
+            raise FormatError(f"has no tensor {name!r}{nearest(name, self.tensors)}", path=self.path)
+        part = self._parts[info.part]
+        if part.size_now() < len(part.data):
+            raise FormatError("the file has become shorter since it was opened: fetch it again", path=part.path)
+        return part.data[info.offset : info.offset + info.n_bytes].reshape(info.rows, -1)
+
+    def close(self) -> None:
+        """Let go of the mapping, which ends when the last view of it goes; may be called twice."""
+        self._parts = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"GGUFFile({str(self.path)!r}, {len(self.tensors)} tensors, {len(self.metadata)} metadata keys)"
+
+
+def open_gguf(path: str | PathLike[str]) -> GGUFFile:
+    """Map a model and prove it: every count, length, offset, size and name, before anything is allocated for it.
+
+    Any part of a split model stands for the whole. Raises `ConfigError` where there is no such file to read,
+    `FormatError` where it is not sound, `UnsupportedError` for a tensor type we do not know.
+    """
+    part = open_part(Path(path))
+    return GGUFFile(gather(part) if split_count(part) > 1 else [part])

@@ -1,0 +1,77 @@
+"""`NewFile`: a file that appears under its name only when it is whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from ..errors import ConfigError, HalfbyteError, ResourceError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class NewFile:
+    """`size` bytes under a temporary name in the folder of `path`; bytes never written are zero.
+
+    Raises `ResourceError` with needed and free bytes where the disk is full, `ConfigError` where the folder cannot be
+    written to.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._written = 0
+        self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            free = shutil.disk_usage(path.parent).free
+            if free < size:
+                raise self._full(free)
+            self._file = self._temporary.open("xb")
+        except OSError as error:
+            raise self._explain(error) from error
+        try:
+            self._file.truncate(size)
+        except OSError as error:
+            self.discard()
+            raise self._explain(error) from error
+
+    def write(self, offset: int, data: memoryview | bytes) -> None:
+        """Put `data` at `offset`."""
+        try:
+            self._file.seek(offset)
+            self._file.write(data)
+        except OSError as error:
+            raise self._explain(error) from error
+        self._written += len(data)
+
+    def commit(self) -> None:
+        """Make it durable and give it its name, replacing what had it."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._temporary.replace(self.path)
+        except OSError as error:
+            raise self._explain(error) from error
+
+    def discard(self) -> None:
+        """Remove it; may be called twice."""
+        # Closing flushes, which on a full disk fails once more; the bytes are not wanted any longer.
+        try:
+            self._file.close()
+        except OSError:
+            self._file.raw.close()
+        self._temporary.unlink(missing_ok=True)
+
+    def _full(self, free: int) -> ResourceError:
+        needed = self.size - self._written
+        text = f"{self.path}: the disk is full: {needed} bytes needed, {free} free; make room or write elsewhere"
+        return ResourceError(text, needed=needed, free=free)
+
+    def _explain(self, error: OSError) -> HalfbyteError:
+        if error.errno in _FULL:
+            return self._full(shutil.disk_usage(self.path.parent).free)
+        return ConfigError(f"{self.path}: cannot be written: {error.strerror}; check the folder", key="path")

@@ -1,0 +1,114 @@
+"""`Part`: one GGUF file mapped into memory, read and proven."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConfigError, FormatError, ResourceError
+from .cursor import Cursor
+from .metadata import Metadata, read_metadata
+from .tensor_info import TensorInfo, read_tensor_infos
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+ALIGNMENT_KEY = "general.alignment"
+DEFAULT_ALIGNMENT = 32
+SMALLEST_ALIGNMENT = 8
+
+_IMPOSTORS: dict[bytes, str] = {
+    b"ggml": "a model of the older GGML kind; convert it with a current llama.cpp",
+    b"lmgg": "a model of the older GGML kind; convert it with a current llama.cpp",
+    b"fmgg": "a model of the older GGMF kind; convert it with a current llama.cpp",
+    b"tjgg": "a model of the older GGJT kind; convert it with a current llama.cpp",
+    b"FUGG": "a big-endian GGUF file; fetch or convert a little-endian one",
+    b"version https://git-lfs": "a Git LFS pointer, not the model itself; fetch it with `git lfs pull`",
+    b"<": "a web page, so the download went wrong; fetch it again",
+    b"PK": "a zip archive (a PyTorch checkpoint, maybe); convert it to GGUF",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """`data` u8[size] is a read-only view of the mapping; it and all views of it keep the mapping alive."""
+
+    path: Path
+    version: int
+    alignment: int
+    metadata: Metadata
+    tensors: dict[str, TensorInfo]
+    data: NDArray[np.uint8]
+    size_now: Callable[[], int]
+
+
+def open_part(path: Path) -> Part:
+    """Map one file and check everything in it that another part cannot change."""
+    mapping = _map(path)
+    data = np.frombuffer(mapping, np.uint8)
+    cursor = Cursor(path, data)
+    version = _read_version(cursor)
+    n_tensors = cursor.u64("the number of tensors")
+    n_keys = cursor.u64("the number of metadata keys")
+    metadata = read_metadata(cursor, n_keys)
+    alignment = _alignment(path, metadata)
+    tensors = read_tensor_infos(cursor, n_tensors, alignment)
+    return Part(path, version, alignment, metadata, tensors, data, mapping.size)
+
+
+def _map(path: Path) -> mmap.mmap:
+    try:
+        # Opening a pipe would wait for its writer, so look before opening.
+        kind = path.stat().st_mode
+        if not stat.S_ISREG(kind):
+            what = "a folder; name a .gguf file in it" if stat.S_ISDIR(kind) else "not a regular file"
+            raise ConfigError(f"{path}: is {what}", key="path")
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise FormatError("the file is empty: fetch it again", path=path)
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; check the path", key="path") from None
+    except PermissionError:
+        raise ConfigError(f"{path}: not allowed to read it; check its permissions", key="path") from None
+    except OSError as error:
+        if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+            raise ResourceError(f"{path}: cannot be mapped: {error.strerror}") from error
+        raise ConfigError(f"{path}: cannot be opened: {error.strerror}", key="path") from error
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!r}: not a path: {error}", key="path") from None
+
+
+def _read_version(cursor: Cursor) -> int:
+    head = cursor.data[:64].tobytes()
+    if head[:4] != MAGIC:
+        what = next((text for start, text in _IMPOSTORS.items() if head.startswith(start)), None)
+        found = f"this is {what}" if what else f"it starts with {head[:4]!r} instead of {MAGIC!r}"
+        raise cursor.error(f"not a GGUF file: {found}")
+    cursor.skip(len(MAGIC), "the magic")
+    at = cursor.position
+    version = cursor.u32("the version")
+    if version in VERSIONS:
+        return version
+    if version and version & 0xFFFF == 0:
+        raise cursor.error("a big-endian GGUF file cannot be read; fetch or convert a little-endian one", at)
+    advice = "convert it with a current llama.cpp" if version == 1 else "it is damaged or newer than this version"
+    raise cursor.error(f"GGUF version {version} cannot be read, only 2 and 3 can; {advice}", at)
+
+
+def _alignment(path: Path, metadata: Metadata) -> int:
+    """llama.cpp takes any power of two; the specification asks for multiples of 8, and kernels rely on 4."""
+    value = metadata.values.get(ALIGNMENT_KEY, DEFAULT_ALIGNMENT)
+    kind = metadata.types.get(ALIGNMENT_KEY, "u32")
+    if kind != "u32" or not isinstance(value, int):
+        raise FormatError(f"{ALIGNMENT_KEY} is not a single u32 but {kind}: the file is damaged", path=path)
+    if value < SMALLEST_ALIGNMENT or value & (value - 1):
+        raise FormatError(f"{ALIGNMENT_KEY} is {value}, not a power of two from 8 on: the file is damaged", path=path)
+    return value
