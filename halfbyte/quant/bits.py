@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,20 +16,33 @@ def _shifts(width: int) -> Bytes:
     return np.arange(0, 8, width, dtype=np.uint8)[:, None]
 
 
-def unpack(data: Bytes, width: int, run: int) -> Bytes:
-    """u8[n, k] to u8[n, k * 8 / width]: from `run` bytes first all their lowest `width` bits, then all the next, ..."""
+def _split(data: Bytes, width: int, run: int) -> Bytes:
     n, k = data.shape
     fields = data.reshape(n, k // run, 1, run) >> _shifts(width)
     fields &= np.uint8((1 << width) - 1)
     return fields.reshape(n, k * 8 // width)
 
 
+@cache
+def _table(width: int) -> NDArray[Any]:
+    """One word for each byte, whose bytes are the fields: a look-up beats shifting where fields stay neighbours."""
+    return _split(np.arange(256, dtype=np.uint8)[:, None], width, 1).view(f"u{8 // width}")[:, 0]
+
+
+def unpack(data: Bytes, width: int, run: int) -> Bytes:
+    """u8[n, k] to u8[n, k * 8 / width]: from `run` bytes first all their lowest `width` bits, then all the next, ..."""
+    if run == 1:
+        return _table(width)[data].view(np.uint8)
+    return _split(data, width, run)
+
+
 def pack(fields: Bytes, width: int, run: int) -> Bytes:
     """The inverse of `unpack`; every field must fit `width` bits."""
-    n = len(fields)
-    shifted = fields.reshape(n, -1, 8 // width, run) << _shifts(width)
+    n, count = fields.shape
+    k = count * width // 8
+    shifted = fields.reshape(n, k // run, 8 // width, run) << _shifts(width)
     packed: Bytes = np.bitwise_or.reduce(shifted, axis=2)
-    return packed.reshape(n, -1)
+    return packed.reshape(n, k)
 
 
 def join(low: Bytes, high: Bytes, width: int) -> Bytes:
@@ -49,15 +65,18 @@ def half_bytes(numbers: Floats, name: str) -> Bytes:
     if not np.isfinite(halves).all():
         block = int(np.argmin(np.isfinite(halves)))
         raise ConfigError(
-            f"{name} cannot hold block {block}: its scale would be {float(numbers[block, 0])!r}, at most 65504 is "
-            "possible; check the weights for NaN, infinity and outliers, or keep them in bf16"
+            f"{name} cannot hold block {block}: its scale or minimum would be {float(numbers[block, 0])!r}, beyond "
+            "the 65504 of half precision; check the weights for NaN, infinity and outliers, or keep them in bf16"
         )
     return halves.view("u1")
 
 
+_FLIPS = np.int16(1) - np.int16(2) * _split(np.arange(256, dtype=np.uint8)[:, None], 1, 1)
+
+
 def flips(bits: Bytes) -> NDArray[np.int16]:
     """i16[n, k] of -1 where a bit of u8[n, k / 8] is set, lowest first, else 1."""
-    return np.int16(1) - signed(unpack(bits, 1, 1) * np.uint8(2), 0)
+    return _FLIPS[bits].reshape(len(bits), -1)
 
 
 def even_flips(bits: Bytes) -> NDArray[np.int16]:

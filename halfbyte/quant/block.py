@@ -72,12 +72,17 @@ class BlockFormat:
             raise ConfigError(f"{data.shape[-1]} bytes do not divide into {self.name} blocks of {self.block_bytes}")
         blocks = np.ascontiguousarray(data).reshape(-1, self.block_bytes)
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.decode_blocks is not None:
-                values = self.decode_blocks(blocks)
-            else:
-                assert self.planes is not None
-                values = self.planes(blocks).values()
+            values = self.decode_blocks(blocks) if self.decode_blocks is not None else self._decode_planes(blocks)
         return values.reshape(*data.shape[:-1], per_row * self.block_len)
+
+    def _decode_planes(self, blocks: Bytes) -> Floats:
+        """In pieces that fit a cache: the planes of a whole embedding would take gigabytes."""
+        assert self.planes is not None
+        values = np.empty((len(blocks), self.block_len), dtype=np.float32)
+        step = 2**17 // self.block_len
+        for start in range(0, len(blocks), step):
+            values[start : start + step] = self.planes(blocks[start : start + step]).values()
+        return values
 
     def encode(self, values: Floats) -> Bytes:
         """f32[..., columns] to u8[..., row_bytes]; raises `ConfigError` for a format that can only be read."""
