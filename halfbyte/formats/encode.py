@@ -26,14 +26,23 @@ def encode_text(text: str, what: str) -> bytes:
     return struct.pack("<Q", len(raw)) + raw
 
 
+def encode_name(name: str, what: str, limit: int) -> bytes:
+    """Length and bytes of a name, which must be valid UTF-8 of 1 to `limit` bytes."""
+    try:
+        length = len(name.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise ConfigError(f"{what} {name!r} cannot be expressed in UTF-8", key=name) from None
+    if not 0 < length <= limit:
+        raise ConfigError(f"{what} {name[:limit]!r} has {length} bytes, not 1 to {limit}", key=name)
+    return encode_text(name, what)
+
+
 def encode_pair(key: str, value: object) -> bytes:
     """Key, type and value. Types that are not given by `Typed` or a NumPy dtype are inferred:
 
     an int is the first of u32 i32 i64 u64 that holds it (of i32 u32 i64 u64 for all ints of a list), a float f32.
     """
-    if not 0 < len(key.encode("utf-8", "surrogateescape")) <= MAX_KEY_BYTES:
-        raise ConfigError(f"metadata key {key[:64]!r} must have 1 to {MAX_KEY_BYTES} bytes", key=key)
-    head = encode_text(key, key)
+    head = encode_name(key, "metadata key", MAX_KEY_BYTES)
     plain, kind = (value.value, value.type) if isinstance(value, Typed) else (value, None)
     if kind is not None and kind not in TYPE_NAMES:
         hint = nearest(kind, TYPE_NAMES) or f"; known: {', '.join(TYPE_NAMES)}"

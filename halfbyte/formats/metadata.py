@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .cursor import Cursor
+from .cursor import CUT_SHORT, Cursor
 from .string_array import StringArray
 from .text_starts import HEADER, find_text_starts
 from .value_type import ARRAY_ID, NUMBERS_BY_ID, STRING_ID, ValueType
@@ -32,7 +32,7 @@ class Metadata:
 def read_metadata(cursor: Cursor, count: int) -> Metadata:
     """Read `count` pairs. Raises `FormatError` for anything that is cut short, doubled or not a value type."""
     if count > MAX_KEYS or count * _SMALLEST_PAIR > cursor.left:
-        raise cursor.error(f"the header promises {count} metadata keys, more than the file can hold: it is damaged")
+        raise cursor.error(f"the header promises {count} metadata keys, more than fit in it: {CUT_SHORT}")
     found = Metadata({}, {})
     for index in range(count):
         at = cursor.position
@@ -65,7 +65,7 @@ def _read_array(cursor: Cursor, what: str) -> tuple[object, str]:
     count = cursor.u64(f"the length of {what}")
     if kind == STRING_ID:
         if count > MAX_STRINGS or count * HEADER > cursor.left:
-            raise cursor.error(f"{what} promises {count} strings, more than the file can hold: it is damaged", at)
+            raise cursor.error(f"{what} promises {count} strings, more than fit in the file: {CUT_SHORT}", at)
         return StringArray(cursor.data, find_text_starts(cursor, count, what)), "string"
     number = NUMBERS_BY_ID.get(kind)
     if number is None:

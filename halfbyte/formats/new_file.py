@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
@@ -32,11 +33,6 @@ class NewFile:
             self._file = self._temporary.open("xb")
         except OSError as error:
             raise self._explain(error) from error
-        try:
-            self._file.truncate(size)
-        except OSError as error:
-            self.discard()
-            raise self._explain(error) from error
 
     def write(self, offset: int, data: memoryview | bytes) -> None:
         """Put `data` at `offset`."""
@@ -50,6 +46,7 @@ class NewFile:
     def commit(self) -> None:
         """Make it durable and give it its name, replacing what had it."""
         try:
+            self._file.truncate(self.size)
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -60,10 +57,8 @@ class NewFile:
     def discard(self) -> None:
         """Remove it; may be called twice."""
         # Closing flushes, which on a full disk fails once more; the bytes are not wanted any longer.
-        try:
+        with contextlib.suppress(OSError):
             self._file.close()
-        except OSError:
-            self._file.raw.close()
         self._temporary.unlink(missing_ok=True)
 
     def _full(self, free: int) -> ResourceError:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from ..errors import UnsupportedError
 from ..quant.block import BlockFormat
 from ..quant.formats import by_id
-from .cursor import Cursor
+from .cursor import CUT_SHORT, Cursor
 
 MAX_TENSORS = 1 << 20
 MAX_NAME_BYTES = 63
@@ -52,7 +52,7 @@ class TensorInfo:
 def read_tensor_infos(cursor: Cursor, count: int, alignment: int) -> dict[str, TensorInfo]:
     """Read and prove `count` tensor infos; offsets become absolute. Leaves the cursor where the data starts."""
     if count > MAX_TENSORS or count * _SMALLEST_INFO > cursor.left:
-        raise cursor.error(f"the header promises {count} tensors, more than the file can hold: it is damaged")
+        raise cursor.error(f"the header promises {count} tensors, more than fit in it: {CUT_SHORT}")
     relative: dict[str, TensorInfo] = {}
     for index in range(count):
         at = cursor.position

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConfigError, nearest
 from ..quant.block import BlockFormat
-from .encode import encode_pair, encode_text
+from .encode import encode_name, encode_pair
 from .new_file import NewFile
 from .part import ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, SMALLEST_ALIGNMENT
 from .tensor_info import MAX_DIMS, MAX_NAME_BYTES, MAX_SIZE
@@ -27,6 +27,7 @@ _VERSION = 3
 
 @dataclass
 class _Declared:
+    raw_name: bytes
     format: BlockFormat
     shape: tuple[int, ...]
     n_bytes: int
@@ -73,15 +74,15 @@ class GGUFWriter:
             raise ConfigError(f"tensor {name!r} is declared too late: declare all of them before the first write")
         if name in self._tensors:
             raise ConfigError(f"tensor {name!r} is declared twice")
-        if not 0 < len(name.encode("utf-8", "surrogatepass")) <= MAX_NAME_BYTES:
-            raise ConfigError(f"tensor name {name!r} must have 1 to {MAX_NAME_BYTES} bytes")
         dims = tuple(int(n) for n in shape)
         if not 0 < len(dims) <= MAX_DIMS or min(dims) < 1 or math.prod(dims) > MAX_SIZE:
             raise ConfigError(f"tensor {name!r} cannot have shape {list(dims)}: 1 to {MAX_DIMS} positive dimensions")
         if dims[0] % format.block_len:
             raise ConfigError(f"tensor {name!r}: rows of {dims[0]} do not divide into blocks of {format.block_len}")
         n_bytes = format.row_bytes(dims[0]) * math.prod(dims[1:])
-        self._tensors[name] = _Declared(format, dims, n_bytes, self._end)
+        self._tensors[name] = _Declared(
+            encode_name(name, "tensor name", MAX_NAME_BYTES), format, dims, n_bytes, self._end
+        )
         self._end = self._padded(self._end + n_bytes)
 
     def write(self, name: str, data: bytes | NDArray[Any]) -> None:
@@ -126,7 +127,7 @@ class GGUFWriter:
 
     def _begin(self) -> NewFile:
         if self._file is None:
-            infos = b"".join(_encode_info(name, tensor) for name, tensor in self._tensors.items())
+            infos = b"".join(_encode_info(tensor) for tensor in self._tensors.values())
             counts = struct.pack("<IQQ", _VERSION, len(self._tensors), self._n_pairs)
             header = MAGIC + counts + self._pairs + infos
             self._data_start = self._padded(len(header))
@@ -146,6 +147,6 @@ class GGUFWriter:
             self.discard()
 
 
-def _encode_info(name: str, tensor: _Declared) -> bytes:
+def _encode_info(tensor: _Declared) -> bytes:
     dims = struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
-    return encode_text(name, name) + dims + struct.pack("<IQ", tensor.format.ggml_id, tensor.offset)
+    return tensor.raw_name + dims + struct.pack("<IQ", tensor.format.ggml_id, tensor.offset)
