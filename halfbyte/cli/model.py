@@ -1,0 +1,29 @@
+"""From the MODEL argument to a loaded model, with progress."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .progress import Bar
+
+if TYPE_CHECKING:
+    from ..runtime.llm import LLM
+
+
+def locate(reference: str) -> Path:
+    """The model's file, fetched if need be."""
+    from ..hub import resolve
+
+    with Bar() as bar:
+        return resolve(reference, bar)
+
+
+def load(values: Namespace) -> LLM:
+    """The model that `values.model` names, loaded as `--context` and `--threads` say."""
+    import halfbyte
+
+    path = locate(values.model)
+    with Bar() as bar:
+        return halfbyte.load(path, context=values.context, threads=values.threads, progress=bar)

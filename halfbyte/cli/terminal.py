@@ -1,0 +1,59 @@
+"""The only file that prints: answers to stdout, everything about them to stderr."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TextIO
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def prepare() -> None:
+    """Let no character that a terminal or pipe cannot show end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def token(text: str) -> None:
+    """A piece of an answer, at once; a model must not steer the terminal, so control characters are left out there."""
+    if is_terminal(sys.stdout):
+        text = CONTROL.sub("", text)
+    print(text, end="", flush=True)
+
+
+def line(text: str = "") -> None:
+    """A whole line of the result."""
+    print(text, flush=True)
+
+
+def note(text: str) -> None:
+    """A line about the work: speed, progress, warning."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def error(text: str) -> None:
+    """The one line that an error gets."""
+    note("error: " + " ".join(text.split("\n")))
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person is at the other end of a stream."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def abandon_stdout() -> None:
+    """Nobody reads stdout any more: keep the interpreter from failing on it when it ends."""
+    try:
+        target = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, target)
+    os.close(null)
