@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 from pathlib import Path
 
@@ -25,7 +24,7 @@ class NewFile:
         self.path = path
         self.size = size
         self._written = 0
-        self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        self._temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
         try:
             free = shutil.disk_usage(path.parent).free
             if free < size:
