@@ -61,7 +61,7 @@ def test_misuse_is_refused(path):
         writer.declare("blk.0.weight", F32, (2, 2))
         with pytest.raises(ConfigError, match="declared twice"):
             writer.declare("blk.0.weight", F32, (8,))
-        with pytest.raises(ConfigError, match="did you mean 'blk.0.weight'"):
+        with pytest.raises(ConfigError, match=r"did you mean 'blk\.0\.weight'"):
             writer.write("blk.0.wieght", bytes(8))
         with pytest.raises(ConfigError, match="lacks 16 of 16 bytes, 17 were given"):
             writer.write("blk.0.weight", bytes(17))
