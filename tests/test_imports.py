@@ -9,7 +9,7 @@ import pytest
 
 COMPILERS = ("numba", "llvmlite")
 TEXT = ("jinja2", "tokenizers", "sentencepiece")
-TERMINAL = ("typer", "rich", "prompt_toolkit", "huggingface_hub")
+TERMINAL = ("rich", "prompt_toolkit", "huggingface_hub")
 HEAVY = COMPILERS + TEXT + TERMINAL
 
 

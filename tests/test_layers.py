@@ -41,7 +41,7 @@ MAY_USE: dict[str, set[str]] = {
     "runtime": NUMPY,
     "tools": NUMPY,
     "server": NUMPY,
-    "cli": NUMPY | {"typer", "click", "rich", "prompt_toolkit", "platformdirs"},
+    "cli": NUMPY | {"rich", "prompt_toolkit", "platformdirs"},
 }
 
 FILES = python_files("halfbyte")

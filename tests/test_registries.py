@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
+from halfbyte.errors import UnsupportedError
 from tests.source_tree import PACKAGE, dotted, parse
 
 
@@ -21,6 +23,10 @@ def modules_that_make(folder: str, noun: str) -> set[str]:
         for node in ast.walk(parse(PACKAGE / folder / f"{name}.py"))
         if isinstance(node, ast.Call) and dotted(node.func) == noun
     }
+
+
+def defines(path, function: str) -> bool:
+    return any(isinstance(node, ast.FunctionDef) and node.name == function for node in parse(path).body)
 
 
 def modules_named(registry) -> set[str]:
@@ -41,9 +47,55 @@ def test_every_block_format_resolves_under_its_own_name_and_number():
         assert by_id(FORMATS[name].ggml_id) is FORMATS[name]
 
 
-def test_an_unknown_name_is_an_error_that_names_the_nearest():
-    from halfbyte import errors
+def test_every_architecture_file_is_in_the_table():
+    from halfbyte.model.archs import ARCHS
+
+    assert modules_in("model/archs") == modules_named(ARCHS)
+    assert all(ARCHS[name] is not None for name in ARCHS)
+
+
+def test_every_tokenizer_file_is_in_the_table():
+    from halfbyte.text.build import TOKENIZERS
+
+    builders = {name for name in modules_in("text") if defines(PACKAGE / "text" / f"{name}.py", "build")}
+    assert builders == modules_named(TOKENIZERS)
+    assert all(callable(TOKENIZERS[name]) for name in TOKENIZERS)
+
+
+def test_every_command_file_is_in_the_table_with_a_summary():
+    from halfbyte.cli.main import COMMANDS, SUMMARY
+
+    assert modules_that_make("cli", "Command") == modules_named(COMMANDS)
+    assert {name: COMMANDS[name].name for name in COMMANDS} == {name: name for name in SUMMARY}
+
+
+def test_every_instruction_set_has_its_lowering_and_every_lowering_a_user():
+    from halfbyte.cpu_kernels.isa import ISAS
+
+    assert {isa.lowering for isa in ISAS.values()} == modules_in("cpu_kernels/lowerings")
+    assert all(ISAS[name].name == name for name in ISAS)
+
+
+def test_every_sampling_step_is_in_the_table():
+    from halfbyte.runtime.sampling.sampler import SAMPLERS
+
+    steps = parse(PACKAGE / "runtime/sampling/steps.py")
+    public = {node.name for node in steps.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    assert set(SAMPLERS) <= public
+
+
+def test_every_unknown_name_is_an_error_that_lists_the_known_ones():
+    from halfbyte.cli.main import COMMANDS
+    from halfbyte.model.archs import ARCHS
+    from halfbyte.text.build import TOKENIZERS
+
+    for table in (ARCHS, TOKENIZERS, COMMANDS):
+        with pytest.raises(UnsupportedError, match=rf"unknown {re.escape(table.what)} 'zzz'; known: "):
+            table["zzz"]
+
+
+def test_an_unknown_name_close_to_a_known_one_is_told_so():
     from halfbyte.quant import FORMATS
 
-    with pytest.raises(errors.UnsupportedError, match=r"did you mean 'q4_k'.*known: f32"):
+    with pytest.raises(UnsupportedError, match=r"did you mean 'q4_k'.*known: f32"):
         FORMATS["q4_kk"]

@@ -1,0 +1,107 @@
+"""The public surface is a list. Whoever changes it changes this test, and means it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+
+import pytest
+
+import halfbyte
+from halfbyte import errors
+from tests.source_tree import PACKAGE, ROOT, imports, package_of, parse, python_files
+
+PUBLIC = [
+    "LLM",
+    "CancelledError",
+    "Completion",
+    "ConfigError",
+    "ContextExceededError",
+    "FormatError",
+    "HalfbyteError",
+    "RequestError",
+    "ResourceError",
+    "SamplingParams",
+    "Stream",
+    "StreamEvent",
+    "Timings",
+    "UnsupportedError",
+    "__version__",
+    "load",
+]
+
+METHODS = [
+    "chat",
+    "close",
+    "detokenize",
+    "generate",
+    "info",
+    "logits",
+    "stream",
+    "stream_chat",
+    "tokenize",
+]
+
+
+def test_the_package_offers_exactly_the_listed_names():
+    assert sorted(halfbyte.__all__) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_resolves_and_is_listed(name):
+    assert getattr(halfbyte, name) is not None
+    assert name in dir(halfbyte)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'generat'"):
+        _ = halfbyte.generat
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_model_has_the_documented_methods(name):
+    assert callable(getattr(halfbyte.LLM, name))
+    assert getattr(halfbyte.LLM, name).__doc__
+
+
+def test_every_error_is_public_and_descends_from_one():
+    kinds = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert kinds <= set(halfbyte.__all__)
+    assert all(issubclass(getattr(halfbyte, name), halfbyte.HalfbyteError) for name in kinds)
+
+
+def test_the_error_tree_in_the_docstring_is_the_real_one():
+    kinds = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert set(re.findall(r"\w+Error\b", errors.__doc__.split("\n\n")[1])) == kinds
+
+
+def test_types_are_offered_to_the_users_type_checker():
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def test_the_changelog_starts_with_this_version():
+    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert versions[0] == halfbyte.__version__
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.match(r"[A-Za-z0-9_-]+", requirement)[0] for requirement in requirements} - {"halfbyte"}
+
+
+def test_every_dependency_is_justified():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = names(project["dependencies"]).union(*map(names, project["optional-dependencies"].values()))
+    page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    assert declared == set(re.findall(r"^\| ([a-z_]+) \| .{20,} \|$", page, re.MULTILINE)) - {"package"}
+
+
+def test_every_dependency_is_used_and_every_use_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    used = {
+        module.split(".")[0]
+        for path in python_files("halfbyte")
+        for _, module in imports(parse(path), package_of(path))
+    }
+    third_party = used - set(sys.stdlib_module_names) - {"halfbyte", ""}
+    assert third_party == names(project["dependencies"])
