@@ -80,6 +80,12 @@ def compare_greedy(llm: Any, name: str, prompt: dict[str, Any]) -> Row:
     return Row("greedy", name, f"{min(same, len(recorded))} of {len(recorded)} steps", f"{sure}", same >= sure)
 
 
+def read_messages(texts: Path) -> dict[str, list[dict[str, str]]]:
+    """The conversations behind those prompts that the file's own chat template rendered."""
+    prompts = json.loads((texts / "prompts.json").read_text(encoding="utf-8"))
+    return {prompt["name"]: prompt["messages"] for prompt in prompts if "messages" in prompt}
+
+
 def compare(llm: Any, recording: dict[str, Any], texts: Path) -> Iterator[Row]:
     """All rows of the table, in the recording's order."""
     for name, text in recording["texts"].items():
@@ -87,7 +93,11 @@ def compare(llm: Any, recording: dict[str, Any], texts: Path) -> Iterator[Row]:
         yield compare_ids(llm, name, plain, text["ids"], special=False)
         yield compare_ids(llm, name, plain, text["ids_special"], special=True)
         yield from compare_likelihood(llm, name, text)
+    messages = read_messages(texts)
     for name, prompt in recording["prompts"].items():
+        if name in messages:
+            same = list(map(int, llm.chat_ids(messages[name]))) == prompt["ids"]
+            yield Row("chat ids", name, "equal" if same else "differ", "equal", same)
         yield compare_ids(llm, name, prompt["rendered"], prompt["ids"], special=True)
         yield compare_greedy(llm, name, prompt)
 

@@ -33,6 +33,7 @@ PUBLIC = [
 
 METHODS = [
     "chat",
+    "chat_ids",
     "close",
     "detokenize",
     "generate",
@@ -59,10 +60,10 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = halfbyte.generat
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_model_has_the_documented_methods(name):
-    assert callable(getattr(halfbyte.LLM, name))
-    assert getattr(halfbyte.LLM, name).__doc__
+def test_a_model_offers_exactly_the_documented_methods():
+    offered = {name: value for name, value in vars(halfbyte.LLM).items() if not name.startswith("_")}
+    assert sorted(offered) == METHODS
+    assert all(method.__doc__ for method in offered.values())
 
 
 def test_every_error_is_public_and_descends_from_one():
