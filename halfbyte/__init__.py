@@ -1,0 +1,73 @@
+"""Quantized language models on ordinary CPUs: a GGUF file in, tokens out.
+
+    with halfbyte.load("model.gguf") as llm:
+        print(llm.generate("The capital of France is", max_tokens=8).text)
+
+Names are imported when first used, so that `import halfbyte` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+from .errors import (
+    CancelledError,
+    ConfigError,
+    ContextExceededError,
+    FormatError,
+    HalfbyteError,
+    RequestError,
+    ResourceError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from .runtime.completion import Completion, StreamEvent
+    from .runtime.llm import LLM
+    from .runtime.load import load
+    from .runtime.sampling.params import SamplingParams
+    from .runtime.stream import Stream
+    from .runtime.timings import Timings
+
+_LAZY = {
+    "LLM": ".runtime.llm",
+    "Completion": ".runtime.completion",
+    "SamplingParams": ".runtime.sampling.params",
+    "Stream": ".runtime.stream",
+    "StreamEvent": ".runtime.completion",
+    "Timings": ".runtime.timings",
+    "load": ".runtime.load",
+}
+
+__all__ = [
+    "LLM",
+    "CancelledError",
+    "Completion",
+    "ConfigError",
+    "ContextExceededError",
+    "FormatError",
+    "HalfbyteError",
+    "RequestError",
+    "ResourceError",
+    "SamplingParams",
+    "Stream",
+    "StreamEvent",
+    "Timings",
+    "UnsupportedError",
+    "__version__",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""When it is computed: sequences, pages, scheduler, engine, streams; `load` wires everything."""

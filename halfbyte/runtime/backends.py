@@ -1,0 +1,74 @@
+"""`BACKENDS`: who can compute a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..model.backend import Executable, Progress, Weight
+from ..model.program import Program
+from ..registry import Registry
+from .config import LoadConfig
+
+PAGE_LEN = 16
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a backend makes ready: a program, its weights, and for how much of everything."""
+
+    program: Program
+    weights: Mapping[str, Weight]
+    config: LoadConfig
+    progress: Progress | None
+
+    @property
+    def max_seqs(self) -> int:
+        """Sequences of one step."""
+        return min(self.config.max_num_seqs, self.config.max_num_batched_tokens)
+
+    @property
+    def n_pages(self) -> int:
+        """Pages that hold one whole context, which all sequences share."""
+        return -(-self.config.context // PAGE_LEN)
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of keys and values of all pages, two for each number."""
+        numbers = sum(layer.kv_heads * (layer.key_size + layer.value_size) for layer in self.program.kv_layers)
+        return 2 * numbers * self.n_pages * PAGE_LEN
+
+
+BACKENDS: Registry[Callable[[Job], Executable]] = Registry(
+    "backend", __package__, {"cpu": ".backends:build_cpu", "reference": ".backends:build_reference"}
+)
+
+
+def build_cpu(job: Job) -> Executable:
+    """Kernels compiled for this CPU."""
+    from ..cpu_kernels.executable import build
+
+    return build(
+        job.program,
+        job.weights,
+        n_pages=job.n_pages,
+        max_tokens=job.config.max_num_batched_tokens,
+        max_seqs=job.max_seqs,
+        max_pages=job.n_pages,
+        threads=job.config.threads,
+        isa=job.config.isa,
+        progress=job.progress,
+    )
+
+
+def build_reference(job: Job) -> Executable:
+    """NumPy, op by op: slow, and what everything else is compared with."""
+    from ..model.reference import ReferenceExecutable
+
+    return ReferenceExecutable(
+        job.program,
+        job.weights,
+        n_pages=job.n_pages,
+        page_len=PAGE_LEN,
+        max_tokens=job.config.max_num_batched_tokens,
+    )

