@@ -22,10 +22,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"quant", "formats"},
     "text": {"formats"},
     "hub": set(),
-    "runtime": BELOW_RUNTIME,
+    "runtime": BELOW_RUNTIME | {"hub"},
     "tools": {"quant", "formats", "model", "text"},
     "server": {"runtime"},
-    "cli": BELOW_RUNTIME | {"runtime", "hub", "tools", "server"},
+    "cli": BELOW_RUNTIME | {"hub", "runtime", "tools", "server"},
 }
 SHARED = {"errors", "registry", "_version"}  # below every folder
 
@@ -45,7 +45,8 @@ MAY_USE: dict[str, set[str]] = {
 }
 
 FILES = python_files("halfbyte")
-ENVIRONMENT_READERS = ("cpu_kernels/isa.py", "cpu_kernels/cache.py", "hub/", "cli/")
+# The loader hands the environment on to the processes that compile.
+ENVIRONMENT_READERS = ("cpu_kernels/isa.py", "cpu_kernels/object_cache.py", "cpu_kernels/loader.py", "hub/", "cli/")
 COMPILERS = {"njit", "cfunc", "prange"}
 COMPILER_IMPORTS = COMPILERS | {"jit", "vectorize", "guvectorize", "stencil"}
 
