@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError, reject_unknown
 from ..text import Detokenizer, StopStrings, Tokenizer
+from ..text.rendered import encode_chat
 from .completion import Completion
 from .engine import Engine, TokenIds
 from .options import CHAT_NAMES, ChatOptions, Options, Plan, resolve
@@ -110,7 +111,8 @@ class LLM:
 
     def chat_ids(self, messages: Messages, **template_kwargs: Any) -> list[int]:
         """The prompt that `chat` makes of `messages`."""
-        return self.template.encode(messages, self.tokenizer, **template_kwargs)
+        rendered = self.template.render(messages, add_generation_prompt=True, **template_kwargs)
+        return encode_chat(self.tokenizer, rendered)
 
     def info(self) -> dict[str, str | int]:
         """Facts for people: those of the executable, the context, and how many pages are free, cached, used."""
