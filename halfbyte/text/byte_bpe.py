@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from tokenizers import Regex
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.models import BPE
@@ -17,6 +18,7 @@ from .tokenizer import Tokenizer
 from .vocabulary import KEY, Defaults, TokenType, Vocabulary, read_vocabulary
 
 _SHOWN = 3
+_SPACE, _NEWLINE = b" \n"
 _NEVER_PLAIN = (TokenType.CONTROL, TokenType.UNUSED, TokenType.USER_DEFINED)
 
 
@@ -69,11 +71,14 @@ def _build_model(vocabulary: Vocabulary, merges: list[str], ignore_merges: bool)
 
 
 def _split_merges(merges: list[str]) -> list[tuple[str, str]]:
-    wrong = [i for i, merge in enumerate(merges) if merge.count(" ") != 1]
-    if wrong:
-        shown = ", ".join(repr(merges[i]) for i in wrong[:_SHOWN])
+    joined = "\n".join(merges)
+    marks = np.frombuffer(joined.encode("utf-8", "surrogateescape"), np.uint8)
+    marks = marks[(marks == _SPACE) | (marks == _NEWLINE)]
+    if len(marks) != max(0, 2 * len(merges) - 1) or (marks[::2] != _SPACE).any() or (marks[1::2] != _NEWLINE).any():
+        wrong = [merge for merge in merges if merge.count(" ") != 1 or "\n" in merge]
+        shown = ", ".join(map(repr, wrong[:_SHOWN]))
         raise FormatError(f"{KEY}merges: {len(wrong)} are not two tokens with one space between, as {shown}")
-    words = iter(" ".join(merges).split(" ") if merges else [])
+    words = iter(joined.replace("\n", " ").split(" ") if merges else [])
     return list(zip(words, words, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""A SentencePiece model file built in memory, byte by byte.
+"""A SentencePiece model file built in memory.
 
 Source: `sentencepiece_model.proto`. Only what the encoder reads is written: pieces, the kind of model, and a normalizer
 that changes nothing but spaces.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import FormatError
+
 _VARINT, _BYTES, _FLOAT = 0, 2, 5
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _PIECE_TEXT, _PIECE_SCORE, _PIECE_TYPE = 1, 2, 3
@@ -17,33 +19,60 @@ _ADD_DUMMY_PREFIX, _REMOVE_EXTRA_SPACES = 3, 4
 _BPE = 2
 _NO_ID = (1 << 64) - 1
 
+_HEAD, _TAIL, _INNER_HEAD = 8, 7, 4
+_MAX_BODY = (1 << 21) - 1
+
 
 def piece_model(
-    texts: list[bytes], scores: NDArray[np.float32], types: NDArray[np.int32], unknown_id: int, byte_fallback: bool
+    tokens: list[str], scores: NDArray[np.float32], types: NDArray[np.int32], unknown_id: int, byte_fallback: bool
 ) -> bytes:
-    """Serialized model. Shapes: `scores` f32[V] and `types` i32[V] for V `texts`."""
-    # Score and type take the same 7 bytes in every piece: one table serves all of them.
-    tails = np.empty((len(texts), 7), np.uint8)
-    tails[:, 0] = _tag(_PIECE_SCORE, _FLOAT)
-    tails[:, 1:5] = scores.astype("<f4").view(np.uint8).reshape(-1, 4)
-    tails[:, 5] = _tag(_PIECE_TYPE, _VARINT)
-    tails[:, 6] = types
-    ends = tails.tobytes()
-    heads = [_piece_head(length) for length in range(max(map(len, texts)) + 1)]
-    parts = [
-        heads[len(text)] + text + ends[at : at + 7] for text, at in zip(texts, range(0, len(ends), 7), strict=True)
-    ]
-
+    """Serialized model. Shapes: `scores` f32[V] and `types` i32[V] for V `tokens`."""
     trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, byte_fallback) + _number(_UNKNOWN_ID, unknown_id)
     trainer += b"".join(_number(field, _NO_ID) for field in (_BOS_ID, _EOS_ID, _PAD_ID))
     normalizer = _number(_ADD_DUMMY_PREFIX, 0) + _number(_REMOVE_EXTRA_SPACES, 0)
-    parts += [_message(_TRAINER, trainer), _message(_NORMALIZER, normalizer)]
-    return b"".join(parts)
+    return _pieces(tokens, scores, types) + _message(_TRAINER, trainer) + _message(_NORMALIZER, normalizer)
 
 
-def _piece_head(length: int) -> bytes:
-    inner = bytes([_tag(_PIECE_TEXT, _BYTES)]) + _varint(length)
-    return bytes([_tag(_PIECES, _BYTES)]) + _varint(len(inner) + length + 7) + inner
+def _pieces(tokens: list[str], scores: NDArray[np.float32], types: NDArray[np.int32]) -> bytes:
+    """Every length is a varint padded to three bytes: so 8 bytes stand before each text and 7 behind it, and all
+    pieces are written at once.
+    """
+    text, lengths = _join(tokens)
+    bodies = _INNER_HEAD + lengths + _TAIL
+    if bodies.max() > _MAX_BODY:
+        raise FormatError(f"tokenizer.ggml.tokens: token {bodies.argmax()} is {lengths.max()} bytes long")
+    frame = np.empty((len(tokens), _HEAD + _TAIL), np.uint8)
+    frame[:, 0] = _tag(_PIECES, _BYTES)
+    frame[:, 1:4] = _padded(bodies)
+    frame[:, 4] = _tag(_PIECE_TEXT, _BYTES)
+    frame[:, 5:8] = _padded(lengths)
+    frame[:, 8] = _tag(_PIECE_SCORE, _FLOAT)
+    frame[:, 9:13] = scores.astype("<f4").view(np.uint8).reshape(-1, 4)
+    frame[:, 13] = _tag(_PIECE_TYPE, _VARINT)
+    frame[:, 14] = types
+
+    counts = np.full((len(tokens), 3), (_HEAD, 0, _TAIL), np.int64)
+    counts[:, 1] = lengths
+    is_text = np.repeat(np.tile([False, True, False], len(tokens)), counts.ravel())
+    out = np.empty(len(is_text), np.uint8)
+    out[is_text] = text
+    out[~is_text] = frame.ravel()
+    return out.tobytes()
+
+
+def _join(tokens: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """All texts in UTF-8, one after the other, and the bytes in each."""
+    joined = np.frombuffer("\0".join(tokens).encode("utf-8", "surrogateescape"), np.uint8)
+    ends = np.flatnonzero(joined == 0)
+    if len(ends) == len(tokens) - 1:
+        return joined[joined != 0], np.diff(np.concatenate(([-1], ends, [len(joined)]))) - 1
+    texts = [token.encode("utf-8", "surrogateescape") for token in tokens]
+    return np.frombuffer(b"".join(texts), np.uint8), np.fromiter(map(len, texts), np.int64, len(texts))
+
+
+def _padded(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Varints of three bytes, i64[V, 3]."""
+    return np.stack((values & 0x7F | 0x80, values >> 7 & 0x7F | 0x80, values >> 14), axis=1)
 
 
 def _tag(field: int, wire: int) -> int:

@@ -66,14 +66,10 @@ def _read_byte_tokens(vocabulary: Vocabulary) -> dict[int, int]:
 def _build_processor(vocabulary: Vocabulary, byte_fallback: bool) -> SentencePieceProcessor:
     assert vocabulary.scores is not None
     types, unknown_id = _piece_types(vocabulary)
-    texts = [text.encode("utf-8", "surrogateescape") for text in vocabulary.tokens]
-    for token in vocabulary.ids_of(TokenType.USER_DEFINED):
-        # Ours are cut out before; the library would find them only under its own spelling of a space, which may be
-        # that of another piece, and it wants no two alike.
-        types[token] = TokenType.UNUSED
     processor = SentencePieceProcessor()
+    model = piece_model(vocabulary.tokens, vocabulary.scores, types, unknown_id, byte_fallback)
     try:
-        processor.LoadFromSerializedProto(piece_model(texts, vocabulary.scores, types, unknown_id, byte_fallback))
+        processor.LoadFromSerializedProto(model)
     except RuntimeError as error:
         raise FormatError(f"{KEY}tokens: SentencePiece cannot use this vocabulary ({error})") from error
     return processor
@@ -81,7 +77,9 @@ def _build_processor(vocabulary: Vocabulary, byte_fallback: bool) -> SentencePie
 
 def _piece_types(vocabulary: Vocabulary) -> tuple[NDArray[np.int32], int]:
     types = vocabulary.types.copy()
-    types[types == TokenType.UNDEFINED] = TokenType.UNUSED
+    # User-defined tokens are cut out before; the library would find them only under its own spelling of a space, which
+    # may be that of another piece, and it wants no two alike.
+    types[(types == TokenType.UNDEFINED) | (types == TokenType.USER_DEFINED)] = TokenType.UNUSED
     unknown_ids = vocabulary.ids_of(TokenType.UNKNOWN)
     # The library wants exactly one unknown piece.
     unknown_id = unknown_ids[0] if unknown_ids else vocabulary.unknown_id

@@ -43,7 +43,7 @@ class Defaults:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Shapes: `tokens` V strings as the file spells them, all different and none empty; `types` i32[V]; `scores` f32[V]."""
+    """Shapes: `tokens` V different strings as the file spells them, none empty; `types` i32[V]; `scores` f32[V]."""
 
     model: str
     tokens: list[str]

@@ -1,0 +1,113 @@
+"""`ChatTemplate`: messages to the text a model was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FormatError
+from .fallback_templates import FALLBACKS, choose_fallback
+from .literal_marks import LiteralMarks, unmark
+from .messages import check_messages, plain_data
+from .rendered import Rendered
+from .tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from .template_sandbox import CompiledTemplate
+
+KEY = "tokenizer.chat_template"
+_TOOLS = "tool_use"
+
+
+class ChatTemplate:
+    """A template's source, and the texts of its vocabulary that act as control tokens.
+
+    `name` says where the source comes from: "file", "file:NAME" or the name of a fallback.
+    """
+
+    def __init__(
+        self, source: str, *, name: str, bos_token: str = "", eos_token: str = "", control: Iterable[str] = ()
+    ) -> None:
+        self.source = source
+        self.name = name
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        self._control = list(control)
+        self._with_tools: ChatTemplate | None = None
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, object], tokenizer: Tokenizer) -> ChatTemplate:
+        """The file's own template, with its variant for tools if there is one, or a fallback by architecture.
+
+        Raises `FormatError` where the template is not text.
+        """
+        vocabulary = tokenizer.vocabulary
+        facts: dict[str, Any] = {
+            "bos_token": "" if tokenizer.bos_id is None else vocabulary.tokens[tokenizer.bos_id],
+            "eos_token": "" if tokenizer.eos_id is None else vocabulary.tokens[tokenizer.eos_id],
+            "control": vocabulary.control_texts,
+        }
+        source = _text(metadata, KEY) or _text(metadata, f"{KEY}.default")
+        with_tools = _text(metadata, f"{KEY}.{_TOOLS}")
+        if source is None and with_tools is None:
+            name = choose_fallback(str(metadata.get("general.architecture", "")), vocabulary.ids)
+            return cls(FALLBACKS[name], name=name, **facts)
+        template = cls(source or with_tools or "", name="file", **facts)
+        if with_tools is not None:
+            template._with_tools = cls(with_tools, name=f"file:{_TOOLS}", **facts)
+        return template
+
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool = True, **kwargs: Any
+    ) -> Rendered:
+        """The chat as text; hand it to `encode_chat` as it is.
+
+        Further keywords become variables of the template. Raises `RequestError` for messages that are malformed or
+        that the template refuses, `FormatError` for a template that is broken or hostile, `UnsupportedError` for one
+        that wants what we do not have.
+        """
+        if self._with_tools is not None and kwargs.get("tools"):
+            return self._with_tools.render(messages, add_generation_prompt, **kwargs)
+        given = {name: plain_data(value, name) for name, value in kwargs.items()}
+        given["messages"] = check_messages(messages)
+        input_size = len(self.source) + _count(given)
+        marked, table = self._marks.mark(given)
+        variables = {
+            "bos_token": self.bos_token,
+            "eos_token": self.eos_token,
+            "add_generation_prompt": add_generation_prompt,
+            "tools": None,
+            "documents": None,
+            **marked,
+        }
+        return unmark(self._compiled.render(variables, input_size), table)
+
+    @cached_property
+    def _compiled(self) -> CompiledTemplate:
+        # jinja2 takes a tenth of a second to import, and a raw prompt needs none of it.
+        from .template_sandbox import CompiledTemplate
+
+        return CompiledTemplate(self.source)
+
+    @cached_property
+    def _marks(self) -> LiteralMarks:
+        return LiteralMarks(self._control, self._compiled.constants)
+
+
+def _text(metadata: Mapping[str, object], key: str) -> str | None:
+    value = metadata.get(key)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise FormatError(f"{key}: wants text, not {type(value).__name__}; fetch or convert the file again")
+
+
+def _count(data: Any) -> int:
+    """Characters and items in plain data."""
+    if isinstance(data, str):
+        return 1 + len(data)
+    if isinstance(data, list):
+        return 1 + sum(map(_count, data))
+    if isinstance(data, dict):
+        return 1 + sum(len(key) + _count(item) for key, item in data.items())
+    return 1
