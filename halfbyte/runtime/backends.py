@@ -39,7 +39,9 @@ class Job:
         return 2 * numbers * self.n_pages * PAGE_LEN
 
 
-BACKENDS: Registry[Callable[[Job], Executable]] = Registry(
+Builder = Callable[[Job], Executable]
+
+BACKENDS: Registry[Builder] = Registry(
     "backend", __package__, {"cpu": ".backends:build_cpu", "reference": ".backends:build_reference"}
 )
 

@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError, reject_unknown
-from ..text import Detokenizer, StopStrings, Tokenizer
-from ..text.rendered import encode_chat
+from ..text import ChatTemplate, Detokenizer, StopStrings, Tokenizer, encode_chat
 from .completion import Completion
 from .engine import Engine, TokenIds
-from .options import CHAT_NAMES, ChatOptions, Options, Plan, resolve
+from .options import CHAT_NAMES, ChatOptions, Options, Plan, check_template_kwargs, resolve
 from .sampling.params import SamplingParams
 from .stream import Stream
 
 if TYPE_CHECKING:
     from ..model.spec import ModelSpec
-    from ..text import ChatTemplate
 
 Prompt = str | Sequence[int] | TokenIds
 """Text, whose control tokens are plain text, or token ids."""
@@ -105,14 +103,10 @@ class LLM:
     def stream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Stream:
         """The model's next message, piece by piece, as `stream`."""
         reject_unknown(options, CHAT_NAMES, "keyword")
-        template_kwargs = options.pop("chat_template_kwargs", None) or {}
+        template_kwargs = check_template_kwargs(options.pop("chat_template_kwargs", None))
         plan = resolve(options, self.sampling_defaults)
-        return self._start(self.chat_ids(messages, **template_kwargs), plan, Detokenizer(self.tokenizer))
-
-    def chat_ids(self, messages: Messages, **template_kwargs: Any) -> list[int]:
-        """The prompt that `chat` makes of `messages`."""
-        rendered = self.template.render(messages, add_generation_prompt=True, **template_kwargs)
-        return encode_chat(self.tokenizer, rendered)
+        rendered = self.template.render(messages, **template_kwargs)
+        return self._start(encode_chat(self.tokenizer, rendered), plan, Detokenizer(self.tokenizer))
 
     def info(self) -> dict[str, str | int]:
         """Facts for people: those of the executable, the context, and how many pages are free, cached, used."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Never
 
 from ..errors import ConfigError, ResourceError, reject_unknown
-from ..formats import open_gguf
+from ..formats import GGUFFile, open_gguf
 from ..model import bind
 from ..model.backend import Progress
 from ..text import ChatTemplate, build_tokenizer
-from .backends import BACKENDS, Job
+from .backends import BACKENDS, Builder, Job
 from .config import LoadConfig
 from .engine import Engine
 from .llm import LLM
@@ -49,16 +49,19 @@ def load(
     config = LoadConfig(context, threads, kv, max_num_batched_tokens, max_num_seqs, prefix_cache, backend, isa)
     builder = BACKENDS[config.backend]
     with open_gguf(_locate(model, progress)) as file:
-        bound = bind(file)
-        config = _fit_context(config, bound.spec.context_length)
-        job = Job(bound.program, bound.weights, config, progress)
-        _check_memory(job)
-        defaults = recommended(file.metadata)
-        tokenizer = build_tokenizer(file.metadata)
-        template = ChatTemplate.from_metadata(file.metadata)
-        executable = builder(job)
+        return _wire(file, config, builder, progress)
+
+
+def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progress | None) -> LLM:
+    bound = bind(file)
+    config = _fit_context(config, bound.spec.context_length)
+    job = Job(bound.program, bound.weights, config, progress)
+    _check_memory(job)
+    defaults = recommended(file.metadata)
+    tokenizer = build_tokenizer(file.metadata)
+    template = ChatTemplate.from_metadata(file.metadata, tokenizer)
     engine = Engine(
-        executable,
+        builder(job),
         vocab_size=bound.program.vocab_size,
         context=config.context,
         eog_ids=frozenset(tokenizer.eog_ids),

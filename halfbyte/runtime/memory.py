@@ -26,15 +26,15 @@ def _linux_free() -> int | None:
     return None if available is None else available * 1024
 
 
-def _cgroup_free() -> int | None:
+def _cgroup_free(root: str = "/sys/fs/cgroup") -> int | None:
     """What the container's limit leaves; file pages that can be dropped do not count as taken."""
-    for root, limit, used, droppable in (
-        ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    for folder, limit, used, droppable in (
+        (root, "memory.max", "memory.current", "inactive_file"),
+        (f"{root}/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
-        numbers = [_number(f"{root}/{name}") for name in (limit, used)]
-        if numbers[0] is not None and numbers[1] is not None:
-            return max(numbers[0] - numbers[1] + _fields(f"{root}/memory.stat").get(droppable, 0), 0)
+        most, taken = _number(f"{folder}/{limit}"), _number(f"{folder}/{used}")
+        if most is not None and taken is not None:
+            return max(most - taken + _fields(f"{folder}/memory.stat").get(droppable, 0), 0)
     return None
 
 

@@ -64,6 +64,18 @@ def resolve(options: Mapping[str, Any], defaults: SamplingParams) -> Plan:
     return Plan(params, None if max_tokens is None else int(max_tokens), _stop_strings(options.get("stop")))
 
 
+def check_template_kwargs(given: object) -> Mapping[str, Any]:
+    """Variables for a chat template. Raises `ConfigError` for what is no mapping or would replace the messages."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping) and all(isinstance(name, str) and name != "messages" for name in given):
+        return given
+    raise ConfigError(
+        f"chat_template_kwargs must map names of template variables other than 'messages' to values, not {given!r}",
+        key="chat_template_kwargs",
+    )
+
+
 def _stop_strings(stop: object) -> tuple[str, ...]:
     if stop is None:
         return ()

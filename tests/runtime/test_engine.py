@@ -14,7 +14,18 @@ import pytest
 
 from halfbyte.errors import CancelledError, ContextExceededError, RequestError, ResourceError
 from halfbyte.runtime.sampling.params import SamplingParams
-from tests.runtime.toy import GREEDY, VOCAB, ToyExecutable, ids_of, tokens_of, toy_answer, toy_engine, toy_logits
+from tests.runtime.toy import (
+    GREEDY,
+    VOCAB,
+    Gate,
+    ToyExecutable,
+    ids_of,
+    tokens_of,
+    toy_answer,
+    toy_engine,
+    toy_logits,
+    wait_until,
+)
 
 
 @pytest.fixture
@@ -22,26 +33,6 @@ def engine():
     with_engine = toy_engine()
     yield with_engine
     with_engine.close()
-
-
-def wait_until(condition, seconds=10.0):
-    """Give another thread time to do what it must; the limit only ends a test that would hang."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.001)
-
-
-class Gate:
-    """Holds the engine inside a step until opened."""
-
-    def __init__(self):
-        self.entered = threading.Semaphore(0)
-        self.open = threading.Semaphore(0)
-
-    def __call__(self, batch):
-        self.entered.release()
-        assert self.open.acquire(timeout=10)
 
 
 def test_a_greedy_answer(engine):

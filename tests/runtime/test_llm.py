@@ -8,60 +8,20 @@ import signal
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from halfbyte import ConfigError, ContextExceededError, RequestError, ResourceError
-from halfbyte.runtime import engine as engine_module
-from halfbyte.runtime.llm import LLM
+from halfbyte import ContextExceededError
 from halfbyte.runtime.sampling.params import SamplingParams
-from tests.runtime.test_engine import Gate, wait_until
-from tests.runtime.toy import VOCAB, ToyExecutable, toy_answer, toy_engine, toy_logits
-
-LETTERS = [bytes([65 + i]) for i in range(VOCAB)]
-LETTERS[7], LETTERS[8] = "é".encode()[:1], "é".encode()[1:]
-
-
-class ToyTokenizer:
-    """A letter a token, save that 7 and 8 are the halves of one."""
-
-    vocabulary = SimpleNamespace(add_space_prefix=False)
-
-    def encode(self, text, special=False, bos=None, literal=()):
-        return [LETTERS.index(letter.encode()) for letter in text]
-
-    def decode(self, ids, special=False):
-        return b"".join(LETTERS[i] for i in ids).decode(errors="replace")
-
-    def token_bytes(self, token):
-        return LETTERS[token]
-
-
-class ToyTemplate:
-    def render(self, messages, add_generation_prompt, shout=False):
-        text = "".join(message["content"] for message in messages)
-        return text.upper() if shout else text
-
-
-def toy_llm(executable=None, defaults=SamplingParams(), **options) -> LLM:  # noqa: B008
-    engine = toy_engine(executable, **options)
-    return LLM(engine, ToyTokenizer(), ToyTemplate(), defaults=defaults, spec=None, metadata={})
+from tests.runtime.toy import Gate, ToyExecutable, toy_answer, toy_logits, wait_until
+from tests.runtime.toy_llm import ANSWER, TEXT, pages_used, toy_llm
 
 
 @pytest.fixture
 def llm():
     with toy_llm() as made:
         yield made
-
-
-def pages_used(llm):
-    return llm.info()["pages_used"]
-
-
-ANSWER = toy_answer([1, 2], 12)
-TEXT = ToyTokenizer().decode(ANSWER)
 
 
 def test_a_completion_tells_all(llm):
@@ -171,48 +131,6 @@ def test_ctrl_c_stops_the_answer_and_leaves_the_model_usable(call):
         assert list(llm.generate("BC", max_tokens=2).ids) == ANSWER[:2]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"temprature": 1}, "'temprature'; did you mean 'temperature'"),
-        ({"max_token": 1}, "'max_token'; did you mean 'max_tokens'"),
-        ({"max_tokens": 0}, "max_tokens must be"),
-        ({"max_tokens": 1.5}, "max_tokens must be"),
-        ({"temperature": float("nan")}, "temperature must be"),
-        ({"stop": [""]}, "stop must be"),
-        ({"stop": 5}, "stop must be"),
-        ({"top_p": 2, "min_p": -1}, "top_p .*; min_p"),
-    ],
-)
-def test_wrong_options_are_refused_at_once_everywhere(llm, options, message):
-    messages = [{"role": "user", "content": "BC"}]
-    for call in (llm.generate, llm.stream):
-        with pytest.raises(ConfigError, match=message):
-            call("BC", **options)
-    for call in (llm.chat, llm.stream_chat):
-        with pytest.raises(ConfigError, match=message):
-            call(messages, **options)
-
-
-def test_a_chat_option_is_none_of_generate(llm):
-    with pytest.raises(ConfigError, match="chat_template_kwargs"):
-        llm.generate("BC", chat_template_kwargs={})
-
-
-@pytest.mark.parametrize("prompt", [[1.5], [[1]], [[1], [1, 2]], [None], ["B"], 3, [2**70], [True], b"BC"])
-def test_prompts_that_are_no_tokens(llm, prompt):
-    with pytest.raises(RequestError, match="flat list of token ids"):
-        llm.generate(prompt)
-    with pytest.raises(RequestError, match="flat list of token ids"):
-        llm.logits(prompt)
-
-
-@pytest.mark.parametrize("prompt", [[], "", [-1], [VOCAB], [2**62], np.array([2**64 - 1], np.uint64)])
-def test_prompts_outside_the_vocabulary_or_empty(llm, prompt):
-    with pytest.raises(RequestError, match=r"no tokens|not in the vocabulary"):
-        llm.generate(prompt)
-
-
 def test_a_context_that_is_full_ends_with_length(llm):
     done = llm.generate([1] * 31)
     assert (len(done.ids), done.finish_reason) == (1, "length")
@@ -232,13 +150,6 @@ def test_logits_of_every_token_whatever_the_chunks():
                 llm.logits([*ids, 1])
 
 
-def test_logits_that_do_not_fit_memory_are_refused_with_bytes(llm, monkeypatch):
-    monkeypatch.setattr(engine_module, "free_memory", lambda: 399)
-    with pytest.raises(ResourceError) as caught:
-        llm.logits([1, 2])
-    assert (caught.value.needed, caught.value.free) == (2 * VOCAB * 4, 399)
-
-
 def test_the_seed_of_a_drawn_answer_gives_it_again(llm):
     drawn = llm.generate("BC", max_tokens=12, temperature=2, top_k=0)
     again = llm.generate("BC", max_tokens=12, temperature=2, top_k=0, seed=drawn.seed)
@@ -252,15 +163,6 @@ def test_the_models_defaults_hold_where_nothing_is_said():
         assert llm.generate("BC", max_tokens=12).text != TEXT
         assert llm.generate("BC", max_tokens=12, temperature=0).text == TEXT
         assert llm.generate("BC", max_tokens=12, temperature=None).text != TEXT
-
-
-def test_a_closed_model_says_so(llm):
-    llm.close()
-    llm.close()
-    with pytest.raises(RequestError, match="closed"):
-        llm.generate("BC")
-    with pytest.raises(RequestError, match="closed"):
-        llm.logits([1])
 
 
 def test_threads_share_one_model(llm):
@@ -278,7 +180,7 @@ def test_threads_share_one_model(llm):
 
 
 LEAVE_IN_THE_MIDDLE = """
-from tests.runtime.test_llm import toy_llm
+from tests.runtime.toy_llm import toy_llm
 llm = toy_llm(context=64)
 stream = llm.stream("BC")
 print(next(stream).text)

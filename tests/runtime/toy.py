@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 
 from halfbyte.runtime.engine import Engine
@@ -96,3 +99,23 @@ def tokens_of(request) -> list[int]:
             tokens.append(emission.token)
         if emission.ended:
             return tokens
+
+
+def wait_until(condition, seconds=10.0):
+    """Give another thread time to do what it must; the limit only ends a test that would hang."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.001)
+
+
+class Gate:
+    """Holds the engine inside a step until opened."""
+
+    def __init__(self):
+        self.entered = threading.Semaphore(0)
+        self.open = threading.Semaphore(0)
+
+    def __call__(self, batch):
+        self.entered.release()
+        assert self.open.acquire(timeout=10)
