@@ -83,6 +83,26 @@ def test_top_k_sorts_and_cuts():
     assert steps.top_k(shuffled, 99, SELECT).ids.tolist() == [0, 2, 4]
 
 
+@given(
+    logits=st.lists(st.sampled_from([-math.inf, math.nan, -2.5, -0.0, 0.0, 1, 2, math.inf]), min_size=1, max_size=30),
+    k=st.integers(1, 30),
+)
+def test_sorting_and_selecting_agree(logits, k):
+    row = np.array(logits, np.float32)
+    ids, values = steps.sort_best(row, k)
+    expected = sorted((-v, i) for i, v in enumerate(logits) if v > -math.inf)[:k]
+    assert list(zip((-values).tolist(), ids.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("k", [steps.MOST_SELECTED, steps.MOST_SELECTED + 1, 0])
+def test_many_candidates_are_sorted_without_the_executable(k):
+    row = np.random.default_rng(0).standard_normal(999).astype(np.float32)
+    asked = []
+    best = steps.top_k(Candidates(np.arange(999, dtype=np.int32), row), k, lambda *a: asked.append(a) or SELECT(*a))
+    assert bool(asked) == (0 < k <= steps.MOST_SELECTED)
+    assert best.ids.tolist() == np.argsort(-row, kind="stable")[: k or None].tolist()
+
+
 @pytest.mark.parametrize(
     ("p", "kept"), [(0, 1), (0.49, 1), (0.51, 2), (0.74, 2), (0.76, 3), (0.95, 4), (0.97, 5), (1, 5)]
 )
