@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..runtime.llm import LLM
 
 RUNS = Option("--runs", int, "Measurements of each kind; the median counts", "runs", low=1, high=1000, default=5)
-PREFILL = Option("--prefill", int, "Length of the measured prompt", "tokens", low=1, high=1 << 20, default=512)
-DECODE = Option("--decode", int, "Length of the measured answer", "tokens", low=2, high=1 << 20, default=64)
+PREFILL = Option("--prefill", int, "Length of the measured prompt", "tokens", low=1, default=512)
+DECODE = Option("--decode", int, "Length of the measured answer", "tokens", low=2, default=64)
 
 UNITS = {
     "read_gb_s": "GB/s, the most that reading memory gave",
@@ -57,10 +57,9 @@ def measure(values: Namespace, path: Path) -> dict[str, float | int | str]:
 
     from ..cpu_kernels.bandwidth import read_gb_s
 
-    with Bar() as bar:
-        # Compiles what is missing, so that the second load shows what every later start costs.
-        with halfbyte.load(path, context=512, threads=values.threads, progress=bar) as llm:
-            threads = int(llm.info()["threads"])
+    # Compiles what is missing, so that the second load shows what every later start costs.
+    with Bar() as bar, halfbyte.load(path, context=512, threads=values.threads, progress=bar) as llm:
+        threads = int(llm.info()["threads"])
     before = read_gb_s(threads)
     with ResidentPeak() as peak:
         started = time.perf_counter()

@@ -24,6 +24,5 @@ def load(values: Namespace) -> LLM:
     """The model that `values.model` names, loaded as `--context` and `--threads` say."""
     import halfbyte
 
-    path = locate(values.model)
     with Bar() as bar:
-        return halfbyte.load(path, context=values.context, threads=values.threads, progress=bar)
+        return halfbyte.load(values.model, context=values.context, threads=values.threads, progress=bar)

@@ -62,6 +62,8 @@ def _source(reference: str | PathLike[str]) -> Path | tuple[Fill, StoredFile | N
         repo, wanted = parse_reference(text.removeprefix("hf:"))
         return partial(fetch_repository, repo, wanted), None
     path = Path(text).expanduser()
+    if not text:
+        raise ConfigError(f"the model's name is empty; give {FORMS}")
     if text in NAMES and not path.is_file():
         model = NAMES[text]
         fill = partial(

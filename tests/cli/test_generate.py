@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+
+def test_tokens_alone_go_to_stdout(run, loaded) -> None:
+    done = run("generate", "m.gguf", "Hi", "--threads", "2", "--context", "99")
+    assert (done.code, done.out) == (0, "<Hi>\n")
+    assert done.err == "[prompt 3 tokens (1 cached), prefill 4 tok/s, answer 4 tokens, decode 1.5 tok/s]\n"
+    assert (loaded[0].model, loaded[0].closed) == ("m.gguf", True)
+    assert (loaded[0].options["context"], loaded[0].options["threads"]) == (99, 2)
+
+
+def test_options_reach_the_library_and_those_left_out_are_none(run, loaded) -> None:
+    run("generate", "m", "x", "--top-k=5", "--seed", "7", "--stop", "a", "--stop", "b", "-n", "9")
+    assert loaded[0].calls == [
+        (
+            "x",
+            {
+                "max_tokens": 9,
+                "stop": ["a", "b"],
+                "temperature": 0.0,
+                "top_k": 5,
+                "top_p": None,
+                "min_p": None,
+                "repeat_penalty": None,
+                "seed": 7,
+            },
+        )
+    ]
+
+
+def test_options_may_stand_before_between_and_behind_arguments(run, loaded) -> None:
+    for words in (["-n", "2", "m", "x"], ["m", "-n", "2", "x"], ["m", "x", "-n", "2"]):
+        assert run("generate", *words).out == "<x\n"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "piped", "expected"),
+    [
+        (["Translate:"], b"bonjour\n", "Translate:\nbonjour"),
+        ([], b"bonjour\r\n", "bonjour"),
+        (["-"], b"two\nlines\n", "two\nlines"),
+        ([], b"kept\n\n", "kept\n"),
+        (["x"], b"", "x"),
+        ([], b"\xffbad", "\N{REPLACEMENT CHARACTER}bad"),
+        (["x\udcff"], None, "x\N{REPLACEMENT CHARACTER}"),
+        (["x"], None, "x"),
+    ],
+)
+def test_piped_text_is_put_behind_the_prompt(
+    run, loaded, prompt: list[str], piped: bytes | None, expected: str
+) -> None:
+    assert run("generate", "m", *prompt, piped=piped).code == 0
+    assert loaded[0].calls[0][0] == expected
+
+
+def test_special_tokens_count_only_where_asked_for(run, loaded) -> None:
+    run("generate", "m", "ab", "--special")
+    assert loaded[0].calls[0][0] == [97, 98]
+
+
+def test_json_is_one_object(run, loaded) -> None:
+    done = run("generate", "m", "Hi", "--json")
+    assert done.err == ""
+    assert done.json == {
+        "text": "<Hi>",
+        "ids": [60, 72, 105, 62],
+        "finish_reason": "stop",
+        "prompt_ids": [1, 2],
+        "seed": 7,
+        "timings": {
+            "prompt_tokens": 3,
+            "cached_tokens": 1,
+            "completion_tokens": 4,
+            "first_token_s": 0.5,
+            "prefill_s": 0.5,
+            "decode_s": 2.0,
+            "prefill_tok_s": 4.0,
+            "decode_tok_s": 1.5,
+        },
+    }
