@@ -1,0 +1,59 @@
+"""One stretch of memory, handed out in aligned pieces and never moved."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ResourceError
+
+HUGE = 2 << 20
+LINE = 64
+
+
+class Arena:
+    """Zeroed memory of `size` bytes on huge pages where the system has them.
+
+    `take` gives the address of the next piece. The memory lives as long as the arena or a view of it.
+    """
+
+    def __init__(self, size: int, what: str) -> None:
+        self.size = size
+        try:
+            self._map = mmap.mmap(-1, size + HUGE)
+        except (OSError, OverflowError, MemoryError) as error:
+            raise ResourceError(f"no memory for {what}: {size:,} bytes needed", needed=size) from error
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            try:
+                self._map.madvise(mmap.MADV_HUGEPAGE)
+            except OSError:  # a system built without them: small pages do
+                pass
+        raw = np.frombuffer(self._map, np.uint8)
+        start = -raw.ctypes.data % HUGE
+        self.bytes: NDArray[np.uint8] = raw[start : start + size]
+        self._base = self.bytes.ctypes.data
+        self._used = 0
+
+    def take(self, n_bytes: int) -> int:
+        """Address of `n_bytes` fresh bytes, aligned to a cache line."""
+        begin = self._used
+        self._used = begin + (n_bytes + LINE - 1) // LINE * LINE
+        assert self._used <= self.size, (self._used, self.size)
+        return self._base + begin
+
+    def view(self, address: int, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[np.generic]:
+        """An array over bytes that `take` gave."""
+        begin = address - self._base
+        n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        return self.bytes[begin : begin + n_bytes].view(dtype).reshape(shape)
+
+
+def rounded(n_bytes: int) -> int:
+    """What `take` uses up for `n_bytes`."""
+    return (n_bytes + LINE - 1) // LINE * LINE
+
+
+assert sys.byteorder == "little", "kernels and GGUF alike are written for little-endian machines"

@@ -1,0 +1,68 @@
+"""Sums, products with a number, soft caps, copies of rows: what no neighbour takes along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import math
+from .instruction import LAYOUTS, state as word
+from .jit import helper
+from .ops import add, bits_to_float, div, lane, load_f32, load_i32, load_i64, mul, same, store_f32, store_float
+
+COUNT, A, B, FACTOR, OUT, WIDTH, STRIDE = LAYOUTS["elementwise"].offsets()
+TAKE_X, TAKE_OUT, TAKE_WIDTH, TAKE_STRIDE = LAYOUTS["take_rows"].offsets()
+ROWS, LOGIT_ROWS = word("rows"), word("logit_rows")
+
+
+@helper
+def add_values(a, b, factor):
+    """`a + b`."""
+    return add(a, b)
+
+
+@helper
+def scale_value(a, b, factor):
+    """`a * factor`."""
+    return mul(a, factor)
+
+
+@helper
+def soft_cap(a, b, factor):
+    """`factor * tanh(a / factor)`."""
+    return mul(factor, math.tanh(div(a, factor)))
+
+
+def _kernel(value: Callable[..., object]) -> Callable[..., None]:
+    def elementwise(instr, state, tid, nth):
+        width, stride = load_i64(instr + WIDTH), load_i64(instr + STRIDE)
+        factor = same(bits_to_float(load_i64(instr + FACTOR)))
+        for token in range(tid, load_i64(load_i64(instr + COUNT)), nth):
+            row = token * stride
+            a, b, out = load_i64(instr + A) + row, load_i64(instr + B) + row, load_i64(instr + OUT) + row
+            for c in range(0, width, 16):
+                result = value(load_f32(a + 4 * c), load_f32(b + 4 * c), factor)
+                if c + 16 <= width:
+                    store_f32(out + 4 * c, result)
+                else:  # rows of logits stand side by side: what lies behind is another row
+                    for i in range(width - c):
+                        store_float(out + 4 * (c + i), lane(result, i))
+
+    return elementwise
+
+
+def take_rows(instr, state, tid, nth):
+    """`out[r] = x[logit_rows[r]]`."""
+    width, stride = load_i64(instr + TAKE_WIDTH), load_i64(instr + TAKE_STRIDE)
+    for r in range(tid, load_i64(state + ROWS), nth):
+        x = load_i64(instr + TAKE_X) + load_i32(load_i64(state + LOGIT_ROWS) + 4 * r) * stride
+        out = load_i64(instr + TAKE_OUT) + r * stride
+        for c in range(0, 4 * width, 64):
+            store_f32(out + c, load_f32(x + c))
+
+
+KERNELS = {
+    "add": _kernel(add_values),
+    "scale": _kernel(scale_value),
+    "softcap": _kernel(soft_cap),
+    "take_rows": take_rows,
+}

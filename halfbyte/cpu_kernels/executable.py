@@ -1,0 +1,223 @@
+"""`CpuExecutable`: a program lowered, packed and placed on this machine."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ResourceError
+from ..model.backend import Progress, Weight
+from ..model.program import Embed, Linear, Program, RopeTable, StepBatch
+from . import isa as isas
+from . import threads as teams
+from .arena import Arena, rounded
+from .instruction import LAYOUTS
+from .kernels import EXECUTOR
+from .loader import LoadedKernels
+from .lower import Lowering, Scratch
+from .packing import PackedWeight, family_for, pack_all, packed_bytes
+from .place import Placed, Plan, kv_page_bytes
+
+log = logging.getLogger("halfbyte.cpu_kernels")
+
+PAGE_LEN = 16
+"""Tokens of a page: as many as a vector has lanes, since keys lie with the token innermost."""
+MOST_SORTED = 1024
+"""Up to here the compiled selection is used; it inserts one by one, so a larger k is sorted as a whole."""
+
+
+def build(
+    program: Program,
+    weights: Mapping[str, Weight],
+    *,
+    n_pages: int,
+    max_tokens: int,
+    max_seqs: int,
+    max_pages: int,
+    threads: int | None = None,
+    isa: str | None = None,
+    progress: Progress | None = None,
+) -> CpuExecutable:
+    """Compile (or load) kernels, pack the weights and plan the memory of a program.
+
+    `n_pages` KV pages of 16 tokens in all, `max_pages` the width of a step's page table, `max_tokens` the most tokens
+    of a step. Raises `ConfigError`, `UnsupportedError` for an isa or op this machine lacks, `ResourceError`.
+    """
+    chosen = isas.named(isa) if isa else isas.detect()
+    return CpuExecutable(program, weights, n_pages, max_tokens, teams.count(threads), chosen, progress)
+
+
+class CpuExecutable:
+    """See `model.backend.Executable`. One thread at a time may call `run` or `top_k`."""
+
+    page_len = PAGE_LEN
+
+    def __init__(
+        self,
+        program: Program,
+        weights: Mapping[str, Weight],
+        n_pages: int,
+        max_tokens: int,
+        threads: int,
+        isa: isas.Isa,
+        progress: Progress | None,
+    ) -> None:
+        self.n_pages, self.max_tokens = n_pages, max_tokens
+        self._program, self._weights = program, dict(weights)
+        self._embed = next(op for op in program.ops if isinstance(op, Embed))
+        matrices = {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear)}
+        trial = Lowering(program, {name: _unplaced(weight) for name, weight in matrices.items()}, threads)
+        needed = {call.kernel for call in trial.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
+        needed = (needed - {"pack_i8"}) | {*EXECUTOR, "top_k"}
+        self._kernels = LoadedKernels(isa, sorted(needed), progress)
+        self._team = teams.Team(threads, self._kernels.addresses)
+        try:
+            self._prepare(matrices, threads, progress)
+        except BaseException:
+            self._team.close()
+            raise
+        self._top = np.zeros((2, MOST_SORTED), np.int32)
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def _prepare(self, matrices: Mapping[str, Weight], threads: int, progress: Progress | None) -> None:
+        weight_arena = Arena(sum(map(packed_bytes, matrices.values())), "the packed weights")
+        kernels = self._kernels.addresses
+        self._packed = pack_all(matrices, weight_arena, self._team, kernels, progress)
+        lowering = Lowering(self._program, self._packed, threads)
+        self._placed = self._place(Plan(lowering, self.max_tokens), threads)
+        self._placed.assemble(kernels)
+        self._input = self._placed.input_view(self._embed.out)
+        self._flat = self._placed.words.reshape(-1)
+
+    def _place(self, plan: Plan, threads: int) -> Placed:
+        program = self._program
+        tables = list(dict.fromkeys(table for call in plan.lowering.calls for table in _tables(call.operands.values())))
+        vectors = {name: weight for name, weight in self._weights.items() if name not in self._packed}
+        vectors.pop(self._embed.table, None)
+        scratch = max((op.n_bytes for call in plan.lowering.calls for op in call.operands.values() if isinstance(op, Scratch)), default=64)
+        angle_bytes = {table: 8 * self.max_tokens * len(table.inv_freq) for table in tables}
+        size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + 256
+        size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
+        size += sum(rounded(angle_bytes[table]) + rounded(4 * len(table.inv_freq)) for table in tables)
+        arena = Arena(size, "the buffers of a step")
+        kv_bytes = kv_page_bytes(program, PAGE_LEN) * self.n_pages + 128 * len(program.kv_layers)
+        self._kv_arena = Arena(kv_bytes, "the key/value pages")
+        angles: dict[tuple[RopeTable, str], int] = {}
+        for table in tables:
+            angles[table, "angles"] = arena.take(angle_bytes[table])
+            angles[table, "inv_freq"] = _store(arena, np.asarray(table.inv_freq, np.float32), 0)
+        constants = {name: _store(arena, weight.decode().reshape(-1), 32) for name, weight in vectors.items()}
+        pieces = [arena.take(size) for size in plan.sizes]
+        return Placed(
+            plan, arena, pieces, constants, self._take_kv(), angles, arena.take(scratch * threads), self._team.address
+        )
+
+    def _take_kv(self) -> dict[tuple[int, str], int]:
+        places = {}
+        self._kv_views = []
+        for index, layer in enumerate(self._program.kv_layers):
+            padded = -(-layer.value_size // 16) * 16
+            for part, channels in (("keys", layer.key_size), ("values", padded)):
+                page = 2 * PAGE_LEN * layer.kv_heads * channels
+                places[index, part] = address = self._kv_arena.take(page * self.n_pages)
+                self._kv_views.append(self._kv_arena.view(address, (self.n_pages, page), np.uint8))
+        return places
+
+    def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
+        """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
+        tokens = len(batch.ids)
+        assert tokens <= self.max_tokens, (tokens, self.max_tokens)
+        assert logits.flags.c_contiguous
+        assert logits.dtype == np.float32
+        table = self._weights[self._embed.table]
+        rows = table.format.decode(table.data[batch.ids])
+        width = table.shape[1]
+        np.multiply(rows, np.float32(self._embed.scale), out=self._input[:tokens, :width])
+        team = self._team
+        team.set("tokens", tokens)
+        team.set("rows", len(batch.logit_rows))
+        team.set("max_pages", batch.page_table.shape[1])
+        for name in _ARRAYS:
+            team.set(name, getattr(batch, name).ctypes.data)
+        self._flat[self._placed.logits_at] = logits.ctypes.data
+        with self._lock:
+            self._check_open()
+            team.run(self._placed.words, len(self._placed.words))
+
+    def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The k best of f32[V], best first; among equals the lower id first. NaN and -inf are never chosen."""
+        if k > MOST_SORTED:
+            order = np.argsort(-logits, kind="stable")[:k].astype(np.int32)
+            order = order[logits[order] > -np.inf]
+            return order, logits[order]
+        logits = np.ascontiguousarray(logits)
+        operands = {
+            "logits": logits.ctypes.data,
+            "size": len(logits),
+            "k": k,
+            "ids": self._top[0].ctypes.data,
+            "values": self._top[1].ctypes.data,
+        }
+        with self._lock:
+            self._check_open()
+            words = self._team.run_one([self._kernels.addresses["top_k"], 0, 0, *LAYOUTS["top_k"].words(operands)])
+        found = int(words[3 + LAYOUTS["top_k"].names.index("k")])
+        return self._top[0, :found].copy(), self._top[1, :found].view(np.float32).copy()
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy all KV layers of one page."""
+        for view in self._kv_views:
+            view[target] = view[source]
+
+    def info(self) -> dict[str, str | int]:
+        """Facts for people. `packed_bytes` is what decoding one token reads of the weights."""
+        families = sorted({weight.family for weight in self._packed.values()})
+        return {
+            "backend": "cpu",
+            "isa": self._kernels.isa.name,
+            "kernels": " ".join(families),
+            "kernels_compiled": self._kernels.compiled,
+            "threads": self._team.threads,
+            "packed_bytes": sum(weight.n_bytes for weight in self._packed.values()),
+            "kv_bytes": self._kv_arena.size,
+            "buffer_bytes": self._placed.arena.size,
+        }
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ResourceError("this model is closed; load it again")
+
+    def close(self) -> None:
+        """Stop the threads and let go of the memory; may be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._team.close()
+            del self._placed, self._kv_arena, self._kv_views, self._input, self._flat
+            self._weights.clear()
+
+
+_ARRAYS = ("ids", "positions", "seq_of", "slots", "page_table", "seq_len", "logit_rows")
+
+
+def _unplaced(weight: Weight) -> PackedWeight:
+    return PackedWeight(family_for(weight), *weight.shape, 0)
+
+
+def _tables(operands: object) -> list[RopeTable]:
+    from .lower import Angles
+
+    return [operand.table for operand in operands if isinstance(operand, Angles)]  # type: ignore[attr-defined]
+
+
+def _store(arena: Arena, values: NDArray[np.float32], padding: int) -> int:
+    """Copy floats into the arena with `padding` zeros behind."""
+    address = arena.take(4 * (len(values) + padding))
+    arena.view(address, (len(values),), np.float32)[:] = values
+    return address

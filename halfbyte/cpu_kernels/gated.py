@@ -1,0 +1,49 @@
+"""Gated activation, `act(gate) * up`, as floats, as int8, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import math
+from .instruction import COUNTER, LAYOUTS
+from .jit import helper
+from .ops import atomic_add, load_f32, load_i64, mul, store_f32
+from .quantize import quantize_group
+
+COUNT, GATE, UP, OUT, QUANTIZED, SUMS, WIDTH, STRIDE, Q_STRIDE = LAYOUTS["gated"].offsets()
+SPAN = 256
+"""Columns a thread takes at a time: a single token's row is shared by all threads."""
+
+
+@helper
+def _span(instr, act, token, begin, end):
+    stride, q_stride = load_i64(instr + STRIDE), load_i64(instr + Q_STRIDE)
+    gate, up = load_i64(instr + GATE) + token * stride, load_i64(instr + UP) + token * stride
+    out, quantized = load_i64(instr + OUT), load_i64(instr + QUANTIZED)
+    for c in range(begin, end, 32):
+        a = mul(act(load_f32(gate + 4 * c)), load_f32(up + 4 * c))
+        b = mul(act(load_f32(gate + 4 * c + 64)), load_f32(up + 4 * c + 64))
+        if out != 0:
+            store_f32(out + token * stride + 4 * c, a)
+            store_f32(out + token * stride + 4 * c + 64, b)
+        if quantized != 0:
+            record = load_i64(instr + SUMS) + token * (q_stride // 2) + c // 2
+            quantize_group(a, b, quantized + token * q_stride + c, record)
+
+
+def _kernel(act: Callable[..., object]) -> Callable[..., None]:
+    def gated(instr, state, tid, nth):
+        width = load_i64(instr + WIDTH)
+        spans = (width + SPAN - 1) // SPAN
+        units = spans * load_i64(load_i64(instr + COUNT))
+        while True:
+            unit = atomic_add(instr + COUNTER, 1)
+            if unit >= units:
+                break
+            begin = (unit % spans) * SPAN
+            _span(instr, act, unit // spans, begin, min(begin + SPAN, width))
+
+    return gated
+
+
+KERNELS = {f"gated_{act.__name__}": _kernel(act) for act in (math.silu, math.gelu_tanh, math.relu)}

@@ -1,0 +1,81 @@
+"""What instructions and the step's state look like in memory: int64 words, named once for Python and for kernels.
+
+An instruction starts with the kernel's address, a flag and a counter; operands follow in the order of its `Layout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+WORDS = 24
+BYTES = 8 * WORDS
+KERNEL, BARRIER, COUNTER, _FIRST = 0, 8, 16, 24
+"""Byte offsets. BARRIER is not zero where the next instruction needs what is done so far; COUNTER hands out work."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Operands of one family of kernels, in order."""
+
+    names: tuple[str, ...]
+
+    def offsets(self) -> tuple[int, ...]:
+        """Byte offset of each operand in its instruction."""
+        return tuple(_FIRST + 8 * i for i in range(len(self.names)))
+
+    def words(self, operands: Mapping[str, int]) -> list[int]:
+        """Operand values in order; every name must be given and no other."""
+        assert set(operands) == set(self.names), set(operands) ^ set(self.names)
+        assert len(self.names) + 3 <= WORDS
+        return [operands[name] for name in self.names]
+
+
+def _layout(names: str) -> Layout:
+    return Layout(tuple(names.split()))
+
+
+STATE = (
+    "tokens rows max_pages ids positions seq_of slots page_table seq_len logit_rows "
+    "program length yielding epoch arrived threads"
+).split()
+"""Words of the state in order: T, R, the width of the page table, addresses of int32 arrays, then the executor's own.
+
+`epoch` counts the steps begun, `arrived` the barrier arrivals of all threads, `yielding` is the address of a function
+that lets other threads run. `threads` is the first of eight words a thread, a cache line each: barriers passed, asleep,
+to be woken, steps done.
+"""
+
+
+def state(name: str) -> int:
+    """Byte offset of a word of the state."""
+    return 8 * STATE.index(name)
+
+
+LAYOUTS: dict[str, Layout] = {
+    # `count` is the address of the number of tokens: T, or R behind TakeRows. A zero address means "none".
+    "linear": _layout("count weights x sums x_stride columns rows per_tile chunk bias residual residual_stride out out_stride"),
+    "norm": _layout("count x residual add_out weight out quantized sums width groups eps stride q_stride"),
+    "quantize": _layout("count x quantized sums width stride q_stride"),
+    "gated": _layout("count gate up out quantized sums width stride q_stride"),
+    "angles": _layout("inv_freq pairs magnitude out"),
+    "rope": _layout("x out angles pairs heads head_size stride"),
+    "kv_write": _layout("k v keys values kv_heads key_size value_size k_stride v_stride"),
+    "attention": _layout(
+        "q keys values out heads kv_heads key_size value_size scale softcap window q_stride out_stride scratch scratch_bytes"
+    ),
+    "elementwise": _layout("count a b factor out width stride"),
+    "take_rows": _layout("x out width stride"),
+    "pack": _layout("source target rows columns row_bytes tile_bytes"),
+    "top_k": _layout("logits size k ids values"),
+    "read": _layout("source size sink"),
+}
+"""Strides are bytes from one token's row to the next, widths and sizes are elements, float operands are their bits."""
+
+NO_WINDOW = 1 << 40
+"""A window no sequence fills: attention to all that came before."""
+
+
+def attention_scratch_bytes(value_size: int) -> int:
+    """What a thread keeps of a tile of eight rows: 16 weights, largest score and sum of each, then its share."""
+    return 8 * (64 + 4 + 4 + 4 * ((value_size + 15) // 16 * 16))

@@ -1,0 +1,25 @@
+"""The one place that calls numba, and so owns every compiler option.
+
+`helper` marks what kernels are made of, `compile_kernel` turns a kernel into object code. Options and reasons:
+`error_model="numpy"` drops the branch for a zero divisor, `boundscheck` means nothing to address arithmetic,
+`forceinline` because a helper's vectors must stay in registers, and never `fastmath`: the order of a sum is a promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba import types
+
+helper = numba.njit(error_model="numpy", boundscheck=False, nogil=True, no_cpython_wrapper=True, forceinline=True)
+
+_SIGNATURE = types.void(types.int64, types.int64, types.int64, types.int64)
+
+
+def compile_kernel(kernel: Callable[..., Any]) -> tuple[str, bytes, str]:
+    """Symbol name, object code and assembly of `kernel(instr, state, tid, nth)` for numba's target CPU."""
+    compiled = numba.cfunc(_SIGNATURE, error_model="numpy", boundscheck=False)(kernel)
+    library = compiled._library
+    return compiled._wrapper_name, library._get_compiled_object(), library.get_asm_str()

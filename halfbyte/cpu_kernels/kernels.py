@@ -1,0 +1,37 @@
+"""Names of all kernels and the module each is written in. Runs without numba: those modules do not."""
+
+from __future__ import annotations
+
+from ..errors import UnsupportedError
+
+MODULES = {
+    "linear": "linear",
+    "pack": "pack",
+    "norm": "norm",
+    "quantize": "quantize",
+    "gated": "gated",
+    "angles": "rope",
+    "rope": "rope",
+    "kv": "kv_write",
+    "attention": "attention",
+    "add": "elementwise",
+    "scale": "elementwise",
+    "softcap": "elementwise",
+    "take": "elementwise",
+    "top": "top_k",
+    "read": "read",
+    "begin": "execute",
+    "run": "execute",
+    "work": "execute",
+}
+"""The part of a kernel's name before the first underscore, to its module; there `KERNELS` holds it by its full name."""
+
+EXECUTOR = ("begin", "run", "work")
+
+
+def module_of(kernel: str) -> str:
+    """The module a kernel is written in."""
+    prefix = kernel.partition("_")[0]
+    if prefix not in MODULES:
+        raise UnsupportedError(f"no kernel is called {kernel!r}", known=MODULES)
+    return MODULES[prefix]

@@ -1,0 +1,63 @@
+"""Families of packed weights: sizes of what `formats.py` multiplies and `pack.py` writes. Runs without numba."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ROWS = 16
+"""Rows of a tile; a last incomplete one is filled with zero rows."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One way to lay out 16 rows: a step holds `columns` columns in `step_bytes` bytes.
+
+    `element_bytes` is what an activation takes: 1 for int8 with sums, 4 for float32.
+    """
+
+    columns: int
+    step_bytes: int
+    element_bytes: int = 1
+
+    @property
+    def quantized(self) -> bool:
+        """Whether activations are int8."""
+        return self.element_bytes == 1
+
+    def tile_bytes(self, columns: int) -> int:
+        """Bytes of 16 rows of `columns` columns."""
+        return columns // self.columns * self.step_bytes
+
+
+_HALF = 2 * ROWS
+_BYTE = ROWS
+
+
+def _plane(bits: int, columns: int) -> int:
+    return ROWS * columns * bits // 8
+
+
+PACKED: dict[str, Family] = {
+    "q4_0": Family(32, _HALF + _plane(4, 32)),
+    "q4_1": Family(32, 2 * _HALF + _plane(4, 32)),
+    "q5_0": Family(32, _HALF + _plane(1, 32) + _plane(4, 32)),
+    "q5_1": Family(32, 2 * _HALF + _plane(1, 32) + _plane(4, 32)),
+    "q8_0": Family(32, _HALF + _plane(8, 32)),
+    # Scales and offsets of the 8 groups as whole bytes: 0.125 bit a weight more than the file's 6 bits.
+    "q4_k": Family(256, 2 * _HALF + 16 * _BYTE + _plane(4, 256)),
+    "q5_k": Family(256, 2 * _HALF + 16 * _BYTE + _plane(1, 256) + _plane(4, 256)),
+    "q6_k": Family(256, _HALF + 16 * _BYTE + _plane(4, 256) + _plane(2, 256)),
+    # Any format with integers and scales: bytes, float scale and offset every 16 columns.
+    "i8": Family(32, 4 * 4 * ROWS + _plane(8, 32)),
+    "f16": Family(1, _HALF, 4),
+    "bf16": Family(1, _HALF, 4),
+    "f32": Family(1, 4 * ROWS, 4),
+}
+"""A format of the same name is packed from its file bytes; every other one goes through `i8` by its planes."""
+
+
+def family_of(format_name: str, has_planes: bool) -> str:
+    """Name of the family that holds tensors of a format."""
+    if format_name in PACKED:
+        return format_name
+    return "i8" if has_planes else "f32"

@@ -1,0 +1,206 @@
+"""Memory for the values of lowered calls, barriers between calls, and the words of the instructions.
+
+A value's memory is used again once its last reader has run. Two calls need a barrier between them when one writes
+memory that the other touches; calls without one run into each other, so a thread that finds no more rows of the query
+matrix goes on with the key matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.program import Program, RopeTable
+from .arena import Arena, rounded
+from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, WORDS, state
+from .loader import Kernels
+from .lower import QUANTIZED, Angles, Call, Constant, Count, Kv, Lowering, Operand, Ref, Scratch, Stride
+
+LOGITS = "logits memory"
+"""The one value whose memory is the caller's."""
+
+
+def row_bytes(width: int, quantized: bool) -> int:
+    """Bytes from row to row: whole groups of 32 columns, and an odd number of cache lines.
+
+    Rows a large power of two apart would all fall into the same few lines of the cache.
+    """
+    n_bytes = -(-width // 32) * (32 if quantized else 128)
+    lines = -(-n_bytes // 64)
+    return 64 * (lines | 1)
+
+
+def value_bytes(width: int, quantized: bool, rows: int) -> int:
+    """Bytes of a value's form: an int8 row has a record of 16 bytes a group of 32 behind all rows."""
+    stride = row_bytes(width, quantized)
+    return rounded(rows * stride + (rows * (stride // 2) if quantized else 0))
+
+
+@dataclass
+class Plan:
+    """Which piece of memory each value form gets. Pieces are reused by size."""
+
+    lowering: Lowering
+    rows: int
+    piece_of: dict[str, int] = field(default_factory=dict)
+    sizes: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        calls, free = self.lowering.calls, list[int]()
+        last = self._last_uses()
+        for name in self._from_outside():
+            self._give(name, free)
+        for index, call in enumerate(calls):
+            for name in call.writes:
+                if self.is_value(name) and name not in self.piece_of:
+                    self._give(name, free)
+            dead = [name for name in {*call.reads, *call.writes} if self.is_value(name) and last[name] == index]
+            free.extend(self.piece_of[name] for name in sorted(dead))
+
+    def is_value(self, name: str) -> bool:
+        """Whether a name stands for memory planned here."""
+        return name.removesuffix(QUANTIZED) in self.lowering.program.widths and self.root(name) != self.logits
+
+    @property
+    def logits(self) -> str:
+        """Name of the value that lies in the caller's memory."""
+        return self.lowering.program.logits
+
+    def root(self, name: str) -> str:
+        """The value whose memory `name` uses."""
+        while name in self.lowering.aliases:
+            name = self.lowering.aliases[name]
+        return name
+
+    def bytes_of(self, name: str) -> int:
+        """Bytes a value form needs."""
+        width = self.lowering.program.widths[name.removesuffix(QUANTIZED)]
+        return value_bytes(width, name.endswith(QUANTIZED), self.rows)
+
+    def _from_outside(self) -> list[str]:
+        """Values that are read but written by no call: what the caller embeds."""
+        written = {name for call in self.lowering.calls for name in call.writes}
+        read = {name for call in self.lowering.calls for name in call.reads if self.is_value(name)}
+        return sorted(read - written)
+
+    def _last_uses(self) -> dict[str, int]:
+        return {name: i for i, call in enumerate(self.lowering.calls) for name in (*call.reads, *call.writes)}
+
+    def _give(self, name: str, free: list[int]) -> None:
+        size = self.bytes_of(name)
+        fitting = [piece for piece in free if self.sizes[piece] >= size]
+        if fitting:
+            piece = min(fitting, key=lambda piece: self.sizes[piece])
+            free.remove(piece)
+        else:
+            piece = len(self.sizes)
+            self.sizes.append(size)
+        self.piece_of[name] = piece
+
+    def place_of(self, name: str) -> str:
+        """Name of the memory that a call's read or write touches: what barriers are planned by."""
+        if self.is_value(name):
+            return f"piece {self.piece_of[name]}"
+        return LOGITS if self.root(name) == self.logits else name
+
+
+def barriers(plan: Plan, calls: Sequence[Call]) -> list[bool]:
+    """Whether each call must be finished by all threads before the next begins."""
+    result = [False] * len(calls)
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for index, call in enumerate(calls):
+        own_reads = {plan.place_of(name) for name in call.reads}
+        own_writes = {plan.place_of(name) for name in call.writes}
+        if (own_reads | own_writes) & writes or own_writes & reads:
+            result[index - 1] = True
+            reads, writes = set(), set()
+        reads |= own_reads
+        writes |= own_writes
+    return result
+
+
+@dataclass
+class Placed:
+    """Everything a program needs in memory, and its instructions."""
+
+    plan: Plan
+    arena: Arena
+    pieces: list[int]
+    constants: Mapping[str, int]
+    kv: Mapping[tuple[int, str], int]
+    angles: Mapping[tuple[RopeTable, str], int]
+    scratch: int
+    state: int
+    words: NDArray[np.int64] = field(init=False)
+    logits_at: list[int] = field(default_factory=list)
+    """Flat indices of the words that hold the address of the caller's logits."""
+
+    def resolve(self, operand: Operand) -> int:
+        """The word of an operand."""
+        match operand:
+            case int():
+                return operand
+            case Ref(value, part):
+                return self._address(value, part)
+            case Stride(value):
+                return self._stride(value)
+            case Count(value):
+                return self.state + state("rows" if self.plan.lowering.per_row(value) else "tokens")
+            case Constant(weight):
+                return self.constants[weight]
+            case Kv(layer, part):
+                return self.kv[layer, part]
+            case Angles(table, part):
+                return self.angles[table, part]
+            case Scratch():
+                return self.scratch
+
+    def _address(self, value: str, part: str) -> int:
+        if self.plan.root(value) == self.plan.logits:
+            return 0
+        address = self.pieces[self.plan.piece_of[value]]
+        return address + self.plan.rows * self._stride(value) if part == "sums" else address
+
+    def _stride(self, value: str) -> int:
+        width = self.plan.lowering.program.widths[value.removesuffix(QUANTIZED)]
+        if self.plan.root(value) == self.plan.logits:
+            return 4 * width
+        return row_bytes(width, value.endswith(QUANTIZED))
+
+    def assemble(self, kernels: Kernels) -> None:
+        """Write the instructions."""
+        calls = self.plan.lowering.calls
+        self.words = np.zeros((len(calls), WORDS), np.int64)
+        for row, call, barrier in zip(self.words, calls, barriers(self.plan, calls), strict=True):
+            row[KERNEL // 8], row[BARRIER // 8] = kernels[call.kernel], barrier
+            operands = {name: self.resolve(operand) for name, operand in call.operands.items()}
+            words = LAYOUTS[call.layout].words(operands)
+            row[3 : 3 + len(words)] = words
+        self.logits_at = [
+            index * WORDS + 3 + LAYOUTS[call.layout].names.index(name)
+            for index, call in enumerate(calls)
+            for name, operand in call.operands.items()
+            if isinstance(operand, Ref) and self.plan.root(operand.value) == self.plan.logits
+        ]
+
+    def input_view(self, value: str) -> NDArray[np.float32]:
+        """f32[rows, stride / 4]: the memory that the caller writes embeddings to."""
+        stride = self._stride(value)
+        view: Any = self.arena.view(self._address(value, "rows"), (self.plan.rows, stride // 4), np.float32)
+        return view  # type: ignore[no-any-return]
+
+
+assert BYTES == 8 * WORDS
+
+
+def kv_page_bytes(program: Program, page_len: int) -> int:
+    """Bytes of one page over all layers: keys, and values padded to whole vectors, as halves."""
+    return sum(
+        2 * page_len * layer.kv_heads * (layer.key_size + -(-layer.value_size // 16) * 16)
+        for layer in program.kv_layers
+    )

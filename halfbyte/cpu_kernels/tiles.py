@@ -1,0 +1,204 @@
+"""Vocabulary of the matrix kernels: byte vectors of 16 rows x 4 columns, and tiles of one vector a token.
+
+`chunks` are byte vectors in column order, 4 columns each, unsigned. `x` is the address of the first token's int8
+activations, the next token's lie `stride` bytes further.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+
+from .lowerings import active
+from .vec import ANY, F32, I32, LANES, TILE, U8, call, op, pointer, splat, tile_op
+
+_i16, _i32, _i64, _f32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+_SHORTS = ir.VectorType(_i16, 32)
+
+
+def _same(value: int) -> Any:
+    return ir.Constant(U8.llvm, [value] * U8.lanes)
+
+
+def _at(builder: Any, address: Any, stride: Any, i: int) -> Any:
+    return builder.add(address, builder.mul(stride, _i64(i)))
+
+
+def _bytes(builder: Any, address: Any, i: int = 0) -> Any:
+    return builder.load(pointer(builder, builder.add(address, _i64(64 * i)), U8.llvm), align=1)
+
+
+def _low(builder: Any, v: Any) -> Any:
+    return builder.and_(v, _same(15))
+
+
+def _high(builder: Any, v: Any) -> Any:
+    return builder.lshr(v, _same(4))
+
+
+def _chunks(count: int) -> types.UniTuple:
+    return types.UniTuple(U8, count)
+
+
+def _chunk_op(count: int, *takes: Any) -> Any:
+    """An intrinsic that gives `count` chunks."""
+
+    def wrap(emit: Any) -> Any:
+        def packed(builder: Any, *args: Any) -> Any:
+            result = ir.Constant(ir.ArrayType(U8.llvm, count), ir.Undefined)
+            for i, chunk in enumerate(emit(builder, *args)):
+                result = builder.insert_value(result, chunk, i)
+            return result
+
+        packed.__name__, packed.__doc__ = emit.__name__, emit.__doc__
+        return op(_chunks(count), *takes)(packed)
+
+    return wrap
+
+
+def _list(builder: Any, chunks: Any) -> list[Any]:
+    return [builder.extract_value(chunks, i) for i in range(chunks.type.count)]
+
+
+@op(U8, types.int64)
+def load_bytes(builder: Any, address: Any) -> Any:
+    """64 bytes."""
+    return _bytes(builder, address)
+
+
+@_chunk_op(8, types.int64)
+def whole_bytes(builder: Any, address: Any) -> list[Any]:
+    """32 columns of a byte each, from 512 bytes."""
+    return [_bytes(builder, address, k) for k in range(8)]
+
+
+@_chunk_op(8, types.int64)
+def nibbles(builder: Any, address: Any) -> list[Any]:
+    """32 columns from 256 bytes: low halves are the first 16 columns, high halves the others."""
+    packed = [_bytes(builder, address, k) for k in range(4)]
+    return [_low(builder, v) for v in packed] + [_high(builder, v) for v in packed]
+
+
+@_chunk_op(8, types.int64)
+def low_nibbles(builder: Any, address: Any) -> list[Any]:
+    """32 columns from the low halves of 512 bytes."""
+    return [_low(builder, _bytes(builder, address, k)) for k in range(8)]
+
+
+@_chunk_op(8, types.int64)
+def high_nibbles(builder: Any, address: Any) -> list[Any]:
+    """32 columns from the high halves of 512 bytes."""
+    return [_high(builder, _bytes(builder, address, k)) for k in range(8)]
+
+
+@_chunk_op(8, _chunks(8), U8)
+def add_sixteens(builder: Any, chunks: Any, plane: Any) -> list[Any]:
+    """Add 16 to the bytes of chunk k where bit k of `plane` is set."""
+    result = []
+    for k, chunk in enumerate(_list(builder, chunks)):
+        moved = builder.shl(plane, _same(4 - k)) if k < 4 else builder.lshr(plane, _same(k - 4))
+        result.append(builder.or_(chunk, builder.and_(moved, _same(16))))
+    return result
+
+
+def _add_field(bits: int) -> Any:
+    mask = (1 << bits) - 1
+
+    def emit(builder: Any, chunks: Any, address: Any, shift: Any) -> list[Any]:
+        # Bytes have no shift of their own: move pairs and mask off what came from the neighbour.
+        count = splat(builder, builder.trunc(shift, _i16), 32)
+        result = []
+        for k, chunk in enumerate(_list(builder, chunks)):
+            pairs = builder.lshr(builder.bitcast(_bytes(builder, address, k), _SHORTS), count)
+            field = builder.and_(builder.bitcast(pairs, U8.llvm), _same(mask))
+            result.append(builder.or_(chunk, builder.shl(field, _same(4))))
+        return result
+
+    emit.__name__ = f"add_{bits}_bits"
+    emit.__doc__ = f"Put {bits} bits, found at `shift` in the bytes of 8 vectors at `address`, above the nibbles."
+    return _chunk_op(8, _chunks(8), types.int64, types.int64)(emit)
+
+
+add_1_bit = _add_field(1)
+add_2_bits = _add_field(2)
+
+
+@tile_op(F32, TILE)
+def zeros(builder: Any, shape: list[Any]) -> list[Any]:
+    """A tile of zeros, as long as the tuple `shape`."""
+    return [ir.Constant(F32.llvm, None)] * len(shape)
+
+
+def _dot(bits: int) -> Any:
+    def emit(builder: Any, like: list[Any], chunks: Any, x: Any, stride: Any) -> list[Any]:
+        vectors = _list(builder, chunks)
+        if len(like) == active.isa.tokens[0] and active.dot_matrix is not None:
+            return active.dot_matrix(builder, vectors, x, stride)
+        dots = [ir.Constant(I32.llvm, None)] * len(like)
+        for k, chunk in enumerate(vectors):
+            for t in range(len(like)):
+                where = builder.add(_at(builder, x, stride, t), _i64(4 * k))
+                four = builder.load(pointer(builder, where, _i32), align=1)
+                same = builder.bitcast(splat(builder, four, LANES), U8.llvm)
+                dots[t] = active.dot4(builder, dots[t], chunk, same, bits)
+        return dots
+
+    emit.__name__ = f"dot_u{bits}"
+    emit.__doc__ = f"Sums of chunk * activation over the chunks' columns; chunk bytes are below {1 << bits}."
+    return tile_op(I32, TILE, ANY, types.int64, types.int64)(emit)
+
+
+dot_small = _dot(7)
+dot_wide = _dot(8)
+
+
+@tile_op(F32, TILE, TILE, F32, types.int64, types.int64)
+def add_products(builder: Any, acc: list[Any], dots: list[Any], scale: Any, xs: Any, stride: Any) -> list[Any]:
+    """`acc += dots * (scale * xs)` with each token's own float at `xs`."""
+    result = []
+    for t, (a, d) in enumerate(zip(acc, dots, strict=True)):
+        own = _splat_float(builder, _at(builder, xs, stride, t))
+        result.append(_fma(builder, builder.sitofp(d, F32.llvm), builder.fmul(scale, own), a))
+    return result
+
+
+@tile_op(F32, TILE, F32, types.int64, types.int64)
+def add_scaled(builder: Any, acc: list[Any], v: Any, xs: Any, stride: Any) -> list[Any]:
+    """`acc += v * xs` with each token's own float at `xs`."""
+    return [_fma(builder, v, _splat_float(builder, _at(builder, xs, stride, t)), a) for t, a in enumerate(acc)]
+
+
+@tile_op(F32, TILE, F32)
+def add_to_all(builder: Any, acc: list[Any], v: Any) -> list[Any]:
+    """`acc + v`."""
+    return [builder.fadd(a, v) for a in acc]
+
+
+@tile_op(F32, TILE, types.int64, types.int64)
+def add_loaded(builder: Any, acc: list[Any], address: Any, stride: Any) -> list[Any]:
+    """`acc +` the 16 floats of each token, `stride` bytes apart."""
+    loaded = (builder.load(pointer(builder, _at(builder, address, stride, t), F32.llvm), align=1) for t in range(len(acc)))
+    return [builder.fadd(a, v) for a, v in zip(acc, loaded, strict=True)]
+
+
+@tile_op(F32, TILE, types.int64, types.int64)
+def load_tile(builder: Any, like: list[Any], address: Any, stride: Any) -> list[Any]:
+    """16 floats for each token of a tile as long as `like`, `stride` bytes apart."""
+    return [builder.load(pointer(builder, _at(builder, address, stride, t), F32.llvm), align=1) for t in range(len(like))]
+
+
+@tile_op(types.void, TILE, types.int64, types.int64)
+def store_tile(builder: Any, acc: list[Any], address: Any, stride: Any) -> None:
+    """Store each token's 16 floats, `stride` bytes apart."""
+    for t, a in enumerate(acc):
+        builder.store(a, pointer(builder, _at(builder, address, stride, t), F32.llvm), align=1)
+
+
+def _splat_float(builder: Any, address: Any) -> Any:
+    return splat(builder, builder.load(pointer(builder, address, _f32), align=1), LANES)
+
+
+def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    return call(builder, "llvm.fma.v16f32", F32.llvm, a, b, c)
