@@ -81,7 +81,7 @@ class ChatTemplate:
             "documents": None,
             **marked,
         }
-        return unmark(self._compiled.render(variables, input_size), table)
+        return unmark(self._compiled.render(variables, input_size, table), table)
 
     @cached_property
     def _compiled(self) -> CompiledTemplate:

@@ -1,8 +1,8 @@
 """`LiteralMarks`: follows what people wrote through a chat template, so that it can spell no control token.
 
-Each character that begins or ends a control token is replaced in the messages by a private-use character of its own and
-put back after rendering, where the places are remembered. One character stands for one, so a template may trim, cut,
-join and compare as it likes; words that the template itself looks for, such as `</think>`, are left as they are.
+Each character that begins or ends a control token is replaced in the messages by a rare symbol that they do not use,
+and put back after rendering, where the places are remembered. One character stands for one, so a template may trim,
+cut, join and compare as it likes; words that the template itself looks for, such as `</think>`, are left as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from .rendered import Rendered
 
-_PRIVATE_USE = range(0xF0000, 0xFFFFE)
+_RARE = (*range(0x1D000, 0x1D0F6), *range(0x13000, 0x13430))
+"""Byzantine notes and hieroglyphs: printable, so that `repr` leaves them alone, and without case."""
 
 
 class LiteralMarks:
@@ -38,7 +39,7 @@ class LiteralMarks:
             used.update(text)
         if used.isdisjoint(self._chars):
             return data, {}
-        free = (chr(code) for code in _PRIVATE_USE if chr(code) not in used)
+        free = (chr(code) for code in _RARE if chr(code) not in used)
         marks = dict(zip(self._chars, free, strict=False))
         return self._replace(data, marks), {mark: char for char, mark in marks.items()}
 

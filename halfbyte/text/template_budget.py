@@ -7,6 +7,7 @@ So both time and memory are bounded without signals or a second process.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,9 +25,13 @@ _SCALARS = (int, float, type(None), Undefined)
 
 
 class Budget:
-    """Work left, in characters and items; seconds left; calls inside calls."""
+    """Work left, in characters and items; seconds left; calls inside calls.
 
-    def __init__(self, input_size: int) -> None:
+    `marks`: characters that stand for others while the template runs (see `literal_marks`).
+    """
+
+    def __init__(self, input_size: int, marks: Mapping[str, str]) -> None:
+        self.marks = marks
         self.left = BASE_WORK + WORK_PER_INPUT * input_size
         self.depth = 0
         self._deadline = time.monotonic() + MAX_SECONDS

@@ -5,23 +5,26 @@ What is not in these tables is refused: jinja has filters that pad, repeat or lo
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import wraps
 from itertools import islice
+from string import Formatter
 from typing import Any
 
 from jinja2 import filters, tests
 from jinja2.utils import Cycler, Joiner, Namespace
+from markupsafe import Markup, escape
 
 from ..errors import RequestError
-from .template_budget import charge, measure, runaway, size, spend
-from .template_values import bounded, check_format, concat, emit, tick
+from .template_budget import BUDGET, charge, measure, runaway, size, spend
+from .template_values import bounded, check_format, concat, emit, prepay, tick
 
 _CHEAP = (
-    *("abs", "capitalize", "count", "d", "default", "e", "escape", "first", "float", "forceescape", "int", "items"),
+    *("abs", "capitalize", "count", "d", "default", "first", "float", "int", "items"),
     *("last", "length", "list", "lower", "map", "reject", "rejectattr", "reverse", "safe", "select", "selectattr"),
     *("title", "trim", "upper"),
 )
@@ -29,7 +32,8 @@ _TOUCH_ALL = ("dictsort", "groupby", "max", "min", "sort", "unique")
 _MAX_RANGE = 100_000
 _MAX_INDENT = 64
 _MAX_MESSAGE = 500
-_BUILT_IN: dict[str, Any] = filters.FILTERS
+_BUILT_IN: dict[str, Any] = dict(filters.FILTERS)
+_TESTS: dict[str, Any] = dict(tests.TESTS)
 _WIDE_DATE = re.compile(r"%[^a-zA-Z%]*\d")
 
 
@@ -59,20 +63,16 @@ def _join(values: Any, separator: str = "", attribute: str | None = None) -> str
     return emit(separator).join(map(emit, items))
 
 
-def _replace(text: Any, old: str, new: str, count: int | None = None) -> str:
-    return paid_replace(emit(text), emit(old), emit(new), -1 if count is None else count)
-
-
-def paid_replace(text: str, old: str, new: str, count: int = -1) -> str:
-    """`str.replace`, its result paid for before it is made."""
-    found = text.count(old)
-    times = found if count < 0 else min(found, count)
-    spend(len(text) + times * len(new))
+def _replace(value: Any, old: str, new: str, count: int = -1) -> str:
+    text, old, new = emit(value), emit(old), emit(new)
+    prepay(text, "replace", (old, new, count))
     return text.replace(old, new, count)
 
 
 def _indent(text: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    margin = width if isinstance(width, str) else " " * min(int(width), _MAX_INDENT)
+    if isinstance(width, int) and width > _MAX_INDENT:
+        raise runaway(f"indents by {width}")
+    margin = width if isinstance(width, str) else " " * width
     text = emit(text)
     spend(len(margin) * (text.count("\n") + 1))
     return str(filters.do_indent(text, margin, first, blank))
@@ -81,6 +81,32 @@ def _indent(text: Any, width: int | str = 4, first: bool = False, blank: bool = 
 def _format(form: str, *values: Any, **named: Any) -> str:
     check_format(emit(form), named or values)
     return str(charge(form % (named or values)))
+
+
+def format_braces(form: str, *values: Any, **named: Any) -> str:
+    """`str.format` for plain fields of moderate width."""
+    fields = [(field, spec) for _, field, spec, _ in Formatter().parse(form) if field is not None]
+    for field, spec in fields:
+        if not re.fullmatch(r"\w*", field) or not re.fullmatch(r"\D*\d{0,3}\D*", spec or "") or "{" in (spec or ""):
+            raise runaway(f"formats with {field}:{spec}")
+    spend(len(form) + len(fields) * (1000 + measure([values, named])))
+    return str(charge(form.format(*values, **named)))
+
+
+def _escape(text: Any) -> Markup:
+    """HTML escapes, also of characters that are marked for what they stand for."""
+    marks = BUDGET.get().marks
+    meant = {ord(mark): char for mark, char in marks.items() if html.escape(char) != char}
+    escaped = escape(emit(text).translate(meant))
+    spend(len(escaped))
+    return escaped
+
+
+def _ascii(text: str) -> str:
+    """JSON escapes for what lies beyond ASCII; marks stay, for they stand for other characters."""
+    marks = BUDGET.get().marks
+    spend(6 * len(text))
+    return re.sub(r"[^\x00-\x7f]", lambda m: m[0] if m[0] in marks else json.dumps(m[0])[1:-1], text)
 
 
 def _tojson(
@@ -95,10 +121,11 @@ def _tojson(
         value = charge(list(value))
     touched = measure(value)
     if indent is not None:
-        indent = min(int(indent), _MAX_INDENT)
+        if indent > _MAX_INDENT:
+            raise runaway(f"indents by {indent}")
         spend(touched * max(indent, 0) * 4)
-    text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-    return str(charge(text))
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, sort_keys=sort_keys)
+    return str(charge(_ascii(text) if ensure_ascii else text))
 
 
 def _round(value: Any, precision: int = 0, method: str = "common") -> Any:
@@ -123,6 +150,9 @@ def _sized(value: Any) -> Any:
 FILTERS: dict[str, Callable[..., Any]] = {
     **{name: _paid(_BUILT_IN[name], False) for name in _CHEAP},
     **{name: _paid(_BUILT_IN[name], True) for name in _TOUCH_ALL},
+    "e": _escape,
+    "escape": _escape,
+    "forceescape": _escape,
     "format": _format,
     "indent": _indent,
     "join": _join,
@@ -138,7 +168,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "_sized": _sized,
 }
 
-TESTS: dict[str, Callable[..., Any]] = {name: _paid(test, True) for name, test in tests.TESTS.items()}
+TESTS: dict[str, Callable[..., Any]] = {name: _paid(test, True) for name, test in _TESTS.items()}
 
 
 def _range(*bounds: int) -> range:

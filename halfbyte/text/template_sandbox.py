@@ -7,22 +7,23 @@ compiling, so a hostile constant costs nothing before the budget holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
-from jinja2.runtime import BlockReference, LoopContext, Macro, TemplateReference
+from jinja2.runtime import LoopContext, Macro, TemplateReference
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Cycler, Joiner, Namespace
+from jinja2.utils import Cycler, Namespace
 
 from ..errors import FormatError, HalfbyteError, RequestError, UnsupportedError
-from .template_budget import BUDGET, MAX_DEPTH, Budget, charge, measure, runaway, size, spend
-from .template_filters import FILTERS, FUNCTIONS, TESTS, paid_replace
+from .template_budget import BUDGET, MAX_DEPTH, Budget, charge, runaway
+from .template_filters import FILTERS, FUNCTIONS, TESTS, format_braces
 from .template_rewrite import constants, rewrite
-from .template_values import binary, emit
+from .template_values import binary, prepay
 
 MAX_SOURCE = 1 << 17
 
@@ -32,10 +33,11 @@ _STR = (
     *("removesuffix", "replace", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines"),
     *("startswith", "strip", "swapcase", "title", "upper"),
 )
+_DICT = frozenset({"copy", "get", "items", "keys", "values"})
 _LOOP = ("cycle", "depth", "depth0", "first", "index", "index0", "last", "length", "nextitem", "previtem")
 _ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
     (str, frozenset(_STR)),
-    (dict, frozenset({"copy", "get", "items", "keys", "values"})),
+    (dict, _DICT),
     (list, frozenset({"copy", "count", "index"})),
     (tuple, frozenset({"count", "index"})),
     (LoopContext, frozenset({*_LOOP, "revindex", "revindex0"})),
@@ -43,7 +45,6 @@ _ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
     (Macro, frozenset({"arguments", "caller", "catch_kwargs", "catch_varargs", "name"})),
 )
 _NAMED_BY_TEMPLATE = (Namespace, TemplateReference)
-_CALLABLE = (Macro, LoopContext, BlockReference, Cycler, Joiner)
 
 
 class _Generation(Extension):
@@ -84,6 +85,25 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         binary(operator, left, right)
         return charge(self.binop_table[operator](left, right))
 
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """An entry of a dict comes before a method that we do not offer: schemas have keys such as `update`."""
+        if isinstance(obj, dict) and attribute in obj and attribute not in _DICT:
+            return obj[attribute]
+        return self._format_of(obj, attribute) or super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return self._format_of(obj, argument) or super().getitem(obj, argument)
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> Any:
+        kind = type(obj).__name__
+        raise jinja2.exceptions.SecurityError(f"{attribute!r} of a {kind} is out of a template's reach")
+
+    def _format_of(self, obj: Any, name: Any) -> Any:
+        # Jinja wraps these before it asks `is_safe_attribute`, and they pad to any width.
+        if isinstance(obj, str) and name == "format":
+            return partial(format_braces, str(obj))
+        return self.unsafe_undefined(obj, name) if isinstance(obj, str) and name == "format_map" else None
+
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         budget = BUDGET.get()
         budget.spend(1)
@@ -91,29 +111,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if budget.depth > MAX_DEPTH:
             raise runaway(f"calls itself more than {MAX_DEPTH} deep")
         try:
-            owner = getattr(__obj, "__self__", None)
-            if isinstance(owner, str):
-                return charge(_call_str(owner, __obj, args, kwargs))
-            for value in (owner, *args) if isinstance(owner, (list, tuple)) else ():
-                measure(value)
-            if isinstance(owner, dict):
-                spend(size(owner))
+            args = prepay(getattr(__obj, "__self__", None), getattr(__obj, "__name__", ""), args)
             return charge(super().call(__context, __obj, *args, **kwargs))
         finally:
             budget.depth -= 1
-
-
-def _call_str(owner: str, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method of a string; its name has passed `is_safe_attribute`."""
-    spend(len(owner))
-    name = method.__name__
-    if name == "replace":
-        return paid_replace(owner, *args, **kwargs)
-    if name == "join":
-        items = charge(list(*args))
-        spend(len(owner) * len(items))
-        return owner.join(map(emit, items))
-    return method(*args, **kwargs)
 
 
 class CompiledTemplate:
@@ -134,11 +135,11 @@ class CompiledTemplate:
         except jinja2.TemplateSyntaxError as error:
             raise FormatError(f"the chat template, line {error.lineno}: {error.message}") from error
         except (RecursionError, MemoryError, SyntaxError, ValueError) as error:
-            raise FormatError(f"the chat template cannot be compiled: {error or type(error).__name__}") from error
+            raise FormatError(f"the chat template cannot be compiled: {str(error) or 'too deep'}") from error
 
-    def render(self, variables: dict[str, Any], input_size: int) -> str:
+    def render(self, variables: dict[str, Any], input_size: int, marks: Mapping[str, str]) -> str:
         """The text. `input_size`: characters and items in `variables`, by which the work is limited."""
-        token = BUDGET.set(Budget(input_size))
+        token = BUDGET.set(Budget(input_size, marks))
         try:
             return "".join(_pieces(self._template, variables))
         finally:

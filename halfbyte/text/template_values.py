@@ -72,3 +72,21 @@ def _times(left: Any, right: Any) -> None:
         if isinstance(value, (str, list, tuple)) and isinstance(times, int):
             each = size(value) if isinstance(value, str) else measure(value)
             spend(each * max(0, times))
+
+
+def prepay(owner: Any, method: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Pay for a method of `owner`, if it is a string or a container; returns the arguments it may be called with."""
+    if isinstance(owner, str):
+        spend(len(owner))
+        if method == "join" and args:
+            items = charge(list(args[0]))
+            spend(len(owner) * len(items) + measure(items))
+            return (items, *args[1:])
+        if method == "replace" and len(args) >= 2:
+            spend(owner.count(args[0]) * len(args[1]))
+    elif isinstance(owner, dict):
+        spend(len(owner))
+    elif isinstance(owner, (list, tuple)):
+        # Looking for an item compares it with all others.
+        measure([owner, *args])
+    return args
