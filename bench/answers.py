@@ -96,7 +96,7 @@ def compare(llm: Any, recording: dict[str, Any], texts: Path) -> Iterator[Row]:
     messages = read_messages(texts)
     for name, prompt in recording["prompts"].items():
         if name in messages:
-            same = list(map(int, llm.chat_ids(messages[name]))) == prompt["ids"]
+            same = list(llm.chat(messages[name], max_tokens=1).prompt_ids) == prompt["ids"]
             yield Row("chat ids", name, "equal" if same else "differ", "equal", same)
         yield compare_ids(llm, name, prompt["rendered"], prompt["ids"], special=True)
         yield compare_greedy(llm, name, prompt)

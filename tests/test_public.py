@@ -33,7 +33,6 @@ PUBLIC = [
 
 METHODS = [
     "chat",
-    "chat_ids",
     "close",
     "detokenize",
     "generate",
