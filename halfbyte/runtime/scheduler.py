@@ -61,7 +61,8 @@ class Scheduler:
         """The next step; it has shares whenever something is left to compute."""
         self._admit()
         growing = [s for s in self.running if s.scores is None]
-        growing.sort(key=lambda s: s.num_new > 1)
+        if len(growing) > 1:
+            growing.sort(key=lambda s: s.num_new > 1)
         # The logits of every token of a chunk are written straight to their place, so such a chunk is a step of its
         # own; the two kinds take turns.
         turns = [growing, [s for s in self.running if s.scores is not None][:1]]
@@ -150,7 +151,8 @@ class Scheduler:
         """Take pages for `num_tokens` more tokens; True where that put sequences back, maybe this one itself."""
         missing = sequence.pages_for(sequence.num_computed + num_tokens) - len(sequence.pages)
         if missing <= self.pool.available:
-            sequence.add_pages([self.pool.take() for _ in range(missing)])
+            if missing > 0:
+                sequence.add_pages([self.pool.take() for _ in range(missing)])
             return False
         while missing > self.pool.available and not sequence.put_back:
             self._put_back(self.running[-1])

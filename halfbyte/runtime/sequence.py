@@ -47,7 +47,6 @@ class Sequence:
         self.max_len = max_len
         self.page_len = page_len
         self.pages: list[int] = []
-        self.page_row = np.full(-(-max_len // page_len), -1, np.int32)
         self.keys: list[Key] = []
         self.sampler = sampler
         self.scores = scores
@@ -67,14 +66,11 @@ class Sequence:
 
     def add_pages(self, pages: list[int]) -> None:
         """Append pages for the tokens to come."""
-        have = len(self.pages)
-        self.page_row[have : have + len(pages)] = pages
         self.pages.extend(pages)
 
     def drop_pages(self) -> list[int]:
         """Give all pages up and forget what was computed."""
         pages, self.pages = self.pages, []
-        self.page_row[: len(pages)] = -1
         self.num_computed = 0
         return pages
 
@@ -108,5 +104,3 @@ class Sequence:
         """Raise `AssertionError` unless the invariants hold between steps."""
         assert 0 <= self.num_computed <= self.num_tokens <= self.max_len
         assert len(self.pages) == self.pages_for(self.num_computed)
-        assert self.page_row[: len(self.pages)].tolist() == self.pages
-        assert (self.page_row[len(self.pages) :] == -1).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -35,7 +36,7 @@ class Sampler:
         if params.penalises:
             length = capacity if params.penalty_last_n < 0 else min(params.penalty_last_n, capacity)
             self.window = PenaltyWindow(length, prompt[-length:].tolist())
-        names = ("penalties", "top_k") if params.greedy else tuple(SAMPLERS)
+        names = ("penalties", "top_k") if self.top_k == 1 else tuple(SAMPLERS)
         self._steps = [SAMPLERS[name] for name in names]
 
     def sample(self, logits: NDArray[np.float32], index: int) -> int:
@@ -46,7 +47,7 @@ class Sampler:
         candidates = Candidates(_all_ids(len(logits)), logits)
         for step in self._steps:
             candidates = step(candidates, self)
-        return int(candidates.ids[0]) if len(candidates.ids) == 1 else steps.draw(candidates, uniform(self.seed, index))
+        return int(candidates.ids[0]) if self.top_k == 1 else steps.draw(candidates, uniform(self.seed, index))
 
     def accept(self, token: int) -> None:
         """Let the penalties know of the token that was chosen."""
@@ -65,7 +66,7 @@ def _penalties(candidates: Candidates, sampler: Sampler) -> Candidates:
 
 def _top_k(candidates: Candidates, sampler: Sampler) -> Candidates:
     best = steps.top_k(candidates, sampler.top_k, sampler.select)
-    if len(best.ids) == 0 or not np.isfinite(best.logits[0]):
+    if len(best.ids) == 0 or not math.isfinite(best.logits[0]):
         raise RequestError("the model gave no finite logit for the next token: the file's weights may be damaged")
     return best
 
@@ -75,8 +76,8 @@ Step = Callable[[Candidates, Sampler], Candidates]
 SAMPLERS: dict[str, Step] = {
     "penalties": _penalties,
     "top_k": _top_k,
-    "top_p": lambda candidates, s: steps.top_p(candidates, s.params.top_p),
-    "min_p": lambda candidates, s: steps.min_p(candidates, s.params.min_p),
-    "temperature": lambda candidates, s: steps.temperature(candidates, s.params.temperature),
+    "top_p": lambda candidates, sampler: steps.top_p(candidates, sampler.params.top_p),
+    "min_p": lambda candidates, sampler: steps.min_p(candidates, sampler.params.min_p),
+    "temperature": lambda candidates, sampler: steps.temperature(candidates, sampler.params.temperature),
 }
-"""Every step in the order it runs; a greedy sampler runs the first two alone, with k = 1."""
+"""Every step in the order it runs; where only one token can be left, the first two alone."""
