@@ -19,25 +19,28 @@ def prepare() -> None:
 
 
 def token(text: str) -> None:
-    """A piece of an answer, at once; a model must not steer the terminal, so control characters are left out there."""
-    if is_terminal(sys.stdout):
-        text = CONTROL.sub("", text)
-    print(text, end="", flush=True)
+    """A piece of an answer, at once."""
+    print(_tame(text, sys.stdout), end="", flush=True)
 
 
 def line(text: str = "") -> None:
     """A whole line of the result."""
-    print(text, flush=True)
+    print(_tame(text, sys.stdout), flush=True)
 
 
 def note(text: str) -> None:
     """A line about the work: speed, progress, warning."""
-    print(text, file=sys.stderr, flush=True)
+    print(_tame(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 def error(text: str) -> None:
     """The one line that an error gets."""
     note("error: " + " ".join(text.split("\n")))
+
+
+def _tame(text: str, stream: TextIO) -> str:
+    """Neither a model nor a file's names may steer a terminal: control characters are left out there."""
+    return CONTROL.sub("", text) if is_terminal(stream) else text
 
 
 def is_terminal(stream: TextIO | None) -> bool:
