@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 
+from . import terminal
 from .parser import UsageError
+
+PATIENCE_S = 2.0
 
 
 def message(given: str | None, *, what: str) -> str:
@@ -31,9 +35,16 @@ def _has_pipe() -> bool:
 def _piped() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
+    _explain_waiting()
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
     # The line end that `echo` adds is not part of the question.
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def _explain_waiting() -> None:
+    """A pipe that nobody writes to or closes, as under ssh or in a job, must not look like a slow model."""
+    if sys.platform != "win32" and not select.select([sys.stdin], [], [], PATIENCE_S)[0]:
+        terminal.note("waiting for piped text; if none is meant to come, add < /dev/null")
 
 
 def _clean(text: str) -> str:

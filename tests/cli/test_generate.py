@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
+
+from halfbyte.cli import terminal, typed_text
 
 
 def test_tokens_alone_go_to_stdout(run, loaded) -> None:
@@ -53,6 +58,18 @@ def test_piped_text_is_put_behind_the_prompt(
 ) -> None:
     assert run("generate", "m", *prompt, piped=piped).code == 0
     assert loaded[0].calls[0][0] == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes cannot be waited for there")
+def test_a_pipe_that_stays_silent_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    monkeypatch.setattr(typed_text, "PATIENCE_S", 0.05)
+    said: list[str] = []
+    monkeypatch.setattr(terminal, "note", lambda text: (said.append(text), os.close(writing)))
+    with open(reading, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert typed_text.message("x", what="prompt") == "x"
+    assert said == ["waiting for piped text; if none is meant to come, add < /dev/null"]
 
 
 def test_special_tokens_count_only_where_asked_for(run, loaded) -> None:
