@@ -1,0 +1,19 @@
+"""`Arch`: how one architecture is read from metadata and written as a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from ..formats import GGUFFile
+from .metadata import Metadata
+from .program import Program
+from .spec import ModelSpec
+
+
+@dataclass(frozen=True)
+class Arch:
+    """`read` notes what is wrong in the metadata it is given; `build` is told which tensors the file has."""
+
+    read: Callable[[GGUFFile, Metadata], ModelSpec]
+    build: Callable[[ModelSpec, Collection[str]], Program]

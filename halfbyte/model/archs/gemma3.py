@@ -1,0 +1,75 @@
+"""Gemma 3: four norms a layer, normed queries and keys, five layers with a window for one without.
+
+Norm weights in the file are those of the checkpoint plus one already.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection
+
+import numpy as np
+
+from ...formats import GGUFFile
+from ..arch import Arch
+from ..layers import ProgramBuilder
+from ..metadata import Metadata
+from ..program import Program
+from ..read_spec import read_spec
+from ..rope import plain_rope
+from ..spec import ModelSpec
+
+_PATTERN = 6
+_LAYERS_OF_27B = 62
+
+
+def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
+    """Layers with a window turn by a base of their own and are never stretched."""
+    spec = read_spec(gguf, metadata, rope="neox")
+    layers = spec.layers
+    if metadata.has("attention.sliding_window"):
+        window = metadata.integer("attention.sliding_window")
+        n_rot = 2 * len(layers[0].rope.inv_freq)
+        rope = plain_rope("neox", n_rot, metadata.number("rope.freq_base_swa", 10000.0))
+        local = _read_pattern(metadata, spec.n_layers)
+        layers = tuple(
+            dataclasses.replace(layer, rope=rope, window=window) if is_local else layer
+            for layer, is_local in zip(layers, local, strict=True)
+        )
+    # The 27B was trained with the scale of a head size that it does not have.
+    scaled_size = spec.n_embd // layers[0].n_head if spec.n_layers == _LAYERS_OF_27B else spec.key_length
+    cap = metadata.number("final_logit_softcapping", 0.0, above=-1.0)
+    return dataclasses.replace(
+        spec,
+        layers=layers,
+        embedding_scale=float(np.sqrt(np.float32(spec.n_embd))),
+        attention_scale=1 / math.sqrt(scaled_size),
+        act="gelu_tanh",
+        final_softcap=cap or None,
+    )
+
+
+def _read_pattern(metadata: Metadata, n_layers: int) -> tuple[bool, ...]:
+    """Which layers have the window: all but the last of every `sliding_window_pattern`, or as an array says."""
+    key = "attention.sliding_window_pattern"
+    given = metadata.values.get(f"{metadata.arch}.{key}")
+    if isinstance(given, np.ndarray) and given.dtype.kind in "biu" and len(given) == n_layers:
+        return tuple(bool(local) for local in given)
+    period = metadata.integer(key, _PATTERN, low=0)
+    return tuple(period == 0 or i % period < period - 1 for i in range(n_layers))
+
+
+def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
+    """Each half of a layer is normed before and after, and only then added."""
+    b = ProgramBuilder(spec, tensors)
+    x = b.embed()
+    for _ in b.layers():
+        attended = b.attention(b.norm(x, "attn_norm"), norm_heads=True)
+        attended, x = b.asked_rows(attended, x)
+        x = b.add(x, b.norm(b.linear(attended, "attn_output", spec.n_embd), "post_attention_norm"))
+        x = b.add(x, b.norm(b.feed_forward(b.norm(x, "ffn_norm")), "post_ffw_norm"))
+    return b.finish(x)
+
+
+GEMMA3 = Arch(read, build)

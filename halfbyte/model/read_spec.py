@@ -1,0 +1,96 @@
+"""What every transformer's metadata says, and what an absent key means."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from ..errors import UnsupportedError
+from ..formats import GGUFFile
+from .metadata import Metadata
+from .rope import Factors, read_rope
+from .spec import LayerSpec, ModelSpec
+
+TOKEN_EMBD = "token_embd.weight"
+_MAX_LAYERS = 512
+_MAX_WIDTH = 1 << 20
+_MAX_HEAD_SIZE = 1 << 12
+
+
+def read_spec(
+    gguf: GGUFFile, metadata: Metadata, rope: Literal["norm", "neox"], factors: Factors | None = None
+) -> ModelSpec:
+    """A spec whose layers are all alike but for head counts and widths; problems are left in `metadata`.
+
+    Raises `UnsupportedError` for experts and for attention that looks ahead.
+    """
+    _refuse_what_we_lack(metadata)
+    n_layers = metadata.integer("block_count", high=_MAX_LAYERS)
+    n_embd = metadata.integer("embedding_length", high=_MAX_WIDTH)
+    heads = metadata.per_layer("attention.head_count", n_layers)
+    kv_heads = metadata.per_layer("attention.head_count_kv", n_layers, heads)
+    widths = metadata.per_layer("feed_forward_length", n_layers)
+    _check_heads(metadata, heads, kv_heads)
+    key_length, value_length = _read_head_sizes(metadata, n_embd, heads[0])
+    table = read_rope(metadata, rope, _read_n_rot(metadata, key_length), factors)
+    return ModelSpec(
+        arch=metadata.arch,
+        name=str(metadata.values.get("general.name", metadata.arch)),
+        context_length=metadata.integer("context_length"),
+        n_embd=n_embd,
+        n_vocab=_read_n_vocab(gguf, metadata),
+        key_length=key_length,
+        value_length=value_length,
+        rms_eps=metadata.number("attention.layer_norm_rms_epsilon", high=1.0),
+        attention_scale=1 / math.sqrt(key_length),
+        layers=tuple(LayerSpec(h, k, f, table) for h, k, f in zip(heads, kv_heads, widths, strict=True)),
+    )
+
+
+def _refuse_what_we_lack(metadata: Metadata) -> None:
+    if metadata.integer("expert_count", 0, low=0) > 0:
+        raise UnsupportedError(f"{metadata.arch}.expert_count: mixtures of experts are not supported yet")
+    if not metadata.flag("attention.causal", True):
+        raise UnsupportedError(f"{metadata.arch}.attention.causal: models that look ahead (encoders) are not supported")
+
+
+def _check_heads(metadata: Metadata, heads: tuple[int, ...], kv_heads: tuple[int, ...]) -> None:
+    if metadata.sound("attention.head_count", "attention.head_count_kv"):
+        odd = [(h, k) for h, k in zip(heads, kv_heads, strict=True) if h % k]
+        if odd:
+            key = f"{metadata.arch}.attention.head_count_kv"
+            metadata.problem(key, f"is {odd[0][1]}, which does not divide the {odd[0][0]} heads")
+
+
+def _read_head_sizes(metadata: Metadata, n_embd: int, n_head: int) -> tuple[int, int]:
+    default = max(1, n_embd // n_head)
+    keys = ("attention.key_length", "attention.value_length")
+    absent = [key for key in keys if not metadata.has(key)]
+    if absent and metadata.sound("embedding_length", "attention.head_count") and n_embd % n_head:
+        metadata.problem(f"{metadata.arch}.{absent[0]}", f"is missing, and {n_head} heads do not divide {n_embd}")
+    key_length, value_length = (metadata.integer(key, default, high=_MAX_HEAD_SIZE) for key in keys)
+    return key_length, value_length
+
+
+def _read_n_rot(metadata: Metadata, key_length: int) -> int:
+    key = "rope.dimension_count"
+    n_rot = metadata.integer(key, key_length, high=_MAX_HEAD_SIZE)
+    if metadata.sound(key, "embedding_length", "attention.head_count", "attention.key_length"):
+        if n_rot % 2:
+            metadata.problem(f"{metadata.arch}.{key}", f"is {n_rot}: channels turn in pairs")
+        if n_rot > key_length:
+            metadata.problem(f"{metadata.arch}.{key}", f"is {n_rot}, more than the {key_length} channels of a head")
+    return n_rot
+
+
+def _read_n_vocab(gguf: GGUFFile, metadata: Metadata) -> int:
+    """Rows of the embedding: the file's list of tokens, or `vocab_size` where it has none, must agree."""
+    tokens = metadata.values.get("tokenizer.ggml.tokens")
+    key = f"{metadata.arch}.vocab_size" if tokens is None else "tokenizer.ggml.tokens"
+    listed = len(tokens) if hasattr(tokens, "__len__") else metadata.integer("vocab_size", 0, low=0)
+    embedding = gguf.tensors.get(TOKEN_EMBD)
+    if embedding is None:
+        return max(1, listed)
+    if listed not in (0, embedding.rows):
+        metadata.problem(key, f"counts {listed} tokens, but {TOKEN_EMBD} has {embedding.rows} rows")
+    return embedding.rows

@@ -1,0 +1,66 @@
+"""`ReferenceExecutable`: a program interpreted op by op in NumPy float32, the oracle of every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backend import Weight
+from .program import Program, StepBatch
+from .reference_kv import PagedKv
+from .reference_ops import OPS, State
+
+
+class ReferenceExecutable:
+    """Slow and obvious; implements `Executable`. Keys and values are rounded to half precision, nothing else is."""
+
+    def __init__(
+        self,
+        program: Program,
+        weights: Mapping[str, Weight],
+        *,
+        n_pages: int,
+        page_len: int = 16,
+        max_tokens: int = 512,
+    ) -> None:
+        self.program = program
+        self.n_pages = n_pages
+        self.page_len = page_len
+        self.max_tokens = max_tokens
+        self.kv = PagedKv(program.kv_layers, n_pages, page_len)
+        self._weights = weights
+        self._decoded: dict[str, NDArray[np.float32]] = {}
+
+    def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
+        """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
+        assert len(batch.ids) <= self.max_tokens, "the step has more tokens than were agreed on"
+        state = State(batch, self.kv, self._weights, self._decoded)
+        for op in self.program.ops:
+            OPS[type(op)](op, state)
+        logits[:] = state.values[self.program.logits]
+
+    def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The k best of f32[V], fewer where fewer are numbers."""
+        numbers = np.flatnonzero(~np.isnan(logits))
+        best = numbers[np.argsort(-logits[numbers], kind="stable")[:k]].astype(np.int32)
+        return best, logits[best]
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy all KV layers of one page."""
+        self.kv.copy_page(source, target)
+
+    def info(self) -> dict[str, str | int]:
+        """Facts for people."""
+        return {
+            "isa": "numpy",
+            "kernels": "reference",
+            "threads": 1,
+            "packed_bytes": sum(weight.data.nbytes for weight in self._weights.values()),
+            "kv_bytes": self.kv.n_bytes,
+        }
+
+    def close(self) -> None:
+        """Let go of the decoded weights."""
+        self._decoded.clear()

@@ -1,0 +1,78 @@
+"""From metadata to a `RopeTable`: how fast each pair of channels turns."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from ..errors import UnsupportedError
+from .metadata import Metadata
+from .program import RopeTable
+
+Factors = tuple[float, ...]
+_SCALINGS = ("none", "linear", "yarn")
+_BETA_FAST = 32.0
+_BETA_SLOW = 1.0
+
+
+def plain_rope(kind: Literal["norm", "neox"], n_rot: int, freq_base: float) -> RopeTable:
+    """Unscaled frequencies `freq_base ** (-2i / n_rot)`."""
+    return RopeTable(kind, _frequencies(n_rot, freq_base))
+
+
+def read_rope(
+    metadata: Metadata, kind: Literal["norm", "neox"], n_rot: int, factors: Factors | None = None
+) -> RopeTable:
+    """The rope of layers that see the whole context, scaled as the metadata says.
+
+    `factors` (the tensor `rope_freqs.weight`) divide the frequencies one by one. Raises `UnsupportedError` for a
+    scaling we do not have.
+    """
+    freq_base = metadata.number("rope.freq_base", 10000.0)
+    scaling = metadata.text("rope.scaling.type", "linear")
+    if scaling not in _SCALINGS:
+        raise UnsupportedError(f"{metadata.arch}.rope.scaling.type: unknown rope scaling {scaling!r}", known=_SCALINGS)
+    attn_factor = metadata.number("rope.scaling.attn_factor", 1.0)
+    turns = _frequencies(n_rot, freq_base)
+    if factors is not None and len(factors) == len(turns):
+        turns = tuple(turn / factor for turn, factor in zip(turns, factors, strict=True))
+    factor = 1.0 if scaling == "none" else _scaling_factor(metadata)
+    if scaling == "yarn":
+        return _yarn(metadata, kind, turns, freq_base, factor, attn_factor)
+    return RopeTable(kind, tuple(turn / factor for turn in turns), attn_factor)
+
+
+def _frequencies(n_rot: int, freq_base: float) -> tuple[float, ...]:
+    return tuple(freq_base ** (-2 * i / n_rot) for i in range(n_rot // 2))
+
+
+def _scaling_factor(metadata: Metadata) -> float:
+    """Files from before `rope.scaling.factor` say `rope.scale_linear`; 0 in either means that nothing is scaled."""
+    key = "rope.scaling.factor" if metadata.has("rope.scaling.factor") else "rope.scale_linear"
+    if metadata.values.get(f"{metadata.arch}.{key}") == 0:
+        return 1.0
+    return metadata.number(key, 1.0)
+
+
+def _yarn(
+    metadata: Metadata, kind: Literal["norm", "neox"], turns: Factors, freq_base: float, factor: float, magnitude: float
+) -> RopeTable:
+    """YaRN (arXiv 2309.00071): fast pairs stay, slow pairs are interpolated, those between are mixed."""
+    n_rot = 2 * len(turns)
+    trained = metadata.integer("rope.scaling.original_context_length", metadata.integer("context_length"))
+    fast = metadata.number("rope.scaling.yarn_beta_fast", _BETA_FAST)
+    slow = metadata.number("rope.scaling.yarn_beta_slow", _BETA_SLOW)
+    if freq_base == 1.0:
+        metadata.problem(f"{metadata.arch}.rope.freq_base", "is 1, which YaRN cannot scale")
+        freq_base = 2.0
+
+    def pair_turning(times: float) -> float:
+        return n_rot * math.log(trained / (times * 2 * math.pi)) / (2 * math.log(freq_base))
+
+    low = max(0, math.floor(pair_turning(fast)))
+    high = min(n_rot - 1, math.ceil(pair_turning(slow)))
+    scaled = []
+    for i, turn in enumerate(turns):
+        keep = 1 - min(1.0, max(0.0, (i - low) / max(0.001, high - low)))
+        scaled.append(turn * (keep + (1 - keep) / factor))
+    return RopeTable(kind, tuple(scaled), magnitude * (1 + 0.1 * math.log(max(factor, 1.0))))

@@ -1,0 +1,47 @@
+"""`ModelSpec`: what a model is, read once from its metadata and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .program import Activation, RopeTable
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """What may differ from layer to layer; `window` as in `Attention`, None where a token sees all before it."""
+
+    n_head: int
+    n_head_kv: int
+    n_ff: int
+    rope: RopeTable
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Sizes and choices of one model, named as in GGUF.
+
+    In shapes `n_embd` is D, `n_vocab` V, `key_length` C, and of a layer `n_head` H, `n_head_kv` K, `n_ff` F.
+    `context_length` counts the tokens the model was trained to see. `final_softcap` None means that logits stay as
+    they are.
+    """
+
+    arch: str
+    name: str
+    context_length: int
+    n_embd: int
+    n_vocab: int
+    key_length: int
+    value_length: int
+    rms_eps: float
+    attention_scale: float
+    layers: tuple[LayerSpec, ...]
+    embedding_scale: float = 1.0
+    act: Activation = "silu"
+    final_softcap: float | None = None
+
+    @property
+    def n_layers(self) -> int:
+        """Transformer layers."""
+        return len(self.layers)

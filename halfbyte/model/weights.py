@@ -1,0 +1,79 @@
+"""From the tensors of a file to the weights of a program."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from ..errors import FormatError, UnsupportedError
+from ..formats import GGUFFile
+from .backend import Weight
+from .check import Shape, weight_shapes
+from .program import Program
+from .rope_factors import NAME as ROPE_FACTORS
+
+_log = logging.getLogger(__name__)
+_SHOWN = 12
+_NUMBERS = ("f32", "f16", "bf16")
+_HARMLESS = re.compile(r".*\.(attn_rot_embd|rope_freqs)\.weight")
+
+
+def collect_weights(gguf: GGUFFile, program: Program) -> dict[str, Weight]:
+    """Every weight the program reads, as views of the mapped file.
+
+    Raises one `FormatError` for all that are missing or of the wrong shape, and `UnsupportedError` where the file has
+    tensors the program leaves out although they would change its answers.
+    """
+    shapes = weight_shapes(program)
+    problems = [text for name, shape in shapes.items() for text in _problems(gguf, name, shape)]
+    if problems:
+        more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+        listing = "; ".join(problems[:_SHOWN] + more)
+        raise FormatError(
+            f"tensors do not fit the metadata: {listing}. Fetch or convert the file again", path=gguf.path
+        )
+    _look_at_unused(gguf, program)
+    return {
+        name: Weight(name, gguf.tensors[name].format, shape, gguf.tensor_data(name)) for name, shape in shapes.items()
+    }
+
+
+def _problems(gguf: GGUFFile, name: str, shape: Shape) -> list[str]:
+    info = gguf.tensors.get(name)
+    rows, columns = shape
+    if info is None:
+        return [f"{name} is missing"]
+    wanted = [columns] if rows == 1 else [columns, rows]
+    if (info.columns, info.rows) != (columns, rows):
+        return [f"{name} is {list(info.shape)}, not {wanted}"]
+    if info.format.name[0] == "i" and info.format.name[1:].isdigit():
+        return [f"{name} holds integers ({info.format.name}), not weights"]
+    # A vector is added or multiplied as it is: no backend unpacks blocks for it.
+    if len(info.shape) == 1 and info.format.name not in _NUMBERS:
+        return [f"{name} is {info.format.name}, a vector must be one of {', '.join(_NUMBERS)}"]
+    return []
+
+
+def _look_at_unused(gguf: GGUFFile, program: Program) -> None:
+    used = {ROPE_FACTORS, *program.weight_names()}
+    unused = [name for name in gguf.tensors if name not in used]
+    layers = len(program.kv_layers)
+    wanted = [name for name in unused if _changes_answers(name, layers)]
+    if wanted:
+        names = ", ".join(wanted[:_SHOWN]) + (f" and {len(wanted) - _SHOWN} more" if len(wanted) > _SHOWN else "")
+        raise UnsupportedError(f"{gguf.path}: this variant of the architecture is not supported, it also has {names}")
+    if unused:
+        _log.info("%s: %d tensors are not used: %s", gguf.path, len(unused), ", ".join(unused[:_SHOWN]))
+
+
+def _changes_answers(name: str, n_layers: int) -> bool:
+    """Whether a tensor that the program leaves out belongs to something that it computes.
+
+    Layers past the last (draft heads) and whole parts of their own (vision, pooling) leave the logits as they are.
+    """
+    if _HARMLESS.fullmatch(name):
+        return False
+    layer = re.match(r"blk\.(\d+)\.", name)
+    if layer:
+        return int(layer[1]) < n_layers
+    return name.partition(".")[0] in ("token_embd", "token_embd_norm", "output_norm", "output", "rope_factors_long")
