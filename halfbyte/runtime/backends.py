@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..model.backend import Executable, Progress, Weight
@@ -18,7 +18,7 @@ class Job:
     """What a backend makes ready: a program, its weights, and for how much of everything."""
 
     program: Program
-    weights: Mapping[str, Weight]
+    weights: dict[str, Weight]
     config: LoadConfig
     progress: Progress | None
 
