@@ -116,7 +116,7 @@ def attend(
     if op.softcap is not None:
         scores = np.float32(op.softcap) * np.tanh(scores / np.float32(op.softcap))
     distance = positions[:, None] - seen[None, :]
-    hidden = np.asarray(distance < 0)
+    hidden: NDArray[np.bool_] = np.asarray(distance < 0)
     if op.window is not None:
         hidden |= distance >= op.window
     scores = np.where(hidden[:, None, None, :], np.float32(-np.inf), scores)
