@@ -64,10 +64,9 @@ def _join(tokens: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """All texts in UTF-8, one after the other, and the bytes in each."""
     joined = np.frombuffer("\0".join(tokens).encode("utf-8", "surrogateescape"), np.uint8)
     ends = np.flatnonzero(joined == 0)
-    if len(ends) == len(tokens) - 1:
-        return joined[joined != 0], np.diff(np.concatenate(([-1], ends, [len(joined)]))) - 1
-    texts = [token.encode("utf-8", "surrogateescape") for token in tokens]
-    return np.frombuffer(b"".join(texts), np.uint8), np.fromiter(map(len, texts), np.int64, len(texts))
+    if len(ends) != len(tokens) - 1:
+        raise FormatError("tokenizer.ggml.tokens: a token holds a NUL character, which SentencePiece does not take")
+    return joined[joined != 0], np.diff(np.concatenate(([-1], ends, [len(joined)]))) - 1
 
 
 def _padded(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,6 +26,7 @@ from .template_rewrite import constants, rewrite
 from .template_values import binary, prepay
 
 MAX_SOURCE = 1 << 17
+_CALL_COST = 5
 
 _STR = (
     *("capitalize", "count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal", "isdigit", "islower"),
@@ -106,7 +107,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         budget = BUDGET.get()
-        budget.spend(1)
+        budget.spend(_CALL_COST)
         budget.depth += 1
         if budget.depth > MAX_DEPTH:
             raise runaway(f"calls itself more than {MAX_DEPTH} deep")
