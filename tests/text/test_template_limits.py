@@ -37,12 +37,7 @@ HOSTILE = {
         f"grow by {grow}": GROW % grow
         for grow in (
             *("ns.s + ns.s", "ns.s ~ ns.s", "[ns.s, ns.s] | join", "ns.s.replace('a', 'aa')", "'%s%s' % (ns.s, ns.s)"),
-            *(
-                "ns.s | replace('a', 'aa')",
-                "ns.s.join([ns.s, ns.s])",
-                "'{0}{0}'.format(ns.s)",
-                "(ns.s ~ '\\n') | indent(ns.s)",
-            ),
+            *("ns.s | replace('a', 'aa')", "ns.s.join([ns.s, ns.s])", "'{0}{0}'.format(ns.s)"),
         )
     },
     "grow by block": "{% set ns = namespace(s='a') %}{% for i in range(60) %}"

@@ -56,19 +56,10 @@ def _trained_pieces() -> tuple[tuple[str, ...], tuple[float, ...], tuple[int, ..
         control_symbols=CONTROL[2:], minloglevel=2,
     )  # fmt: skip
     trained = sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
-    kinds = []
-    for i in range(len(trained)):
-        kinds.append(
-            UNKNOWN
-            if trained.is_unknown(i)
-            else CONTROLS
-            if trained.is_control(i)
-            else BYTE
-            if trained.is_byte(i)
-            else NORMAL
-        )
     ids = range(len(trained))
-    return tuple(map(trained.id_to_piece, ids)), tuple(map(trained.get_score, ids)), tuple(kinds)
+    kinds = ((trained.is_unknown, UNKNOWN), (trained.is_control, CONTROLS), (trained.is_byte, BYTE))
+    types = tuple(next((kind for is_kind, kind in kinds if is_kind(i)), NORMAL) for i in ids)
+    return tuple(map(trained.id_to_piece, ids)), tuple(map(trained.get_score, ids)), types
 
 
 def sentence_piece(**changes: Any) -> dict[str, Any]:
