@@ -56,6 +56,14 @@ def test_every_architecture_is_listed():
     assert row("architectures") == set(ARCHS)
 
 
+def test_every_format_with_kernels_of_its_own_is_listed():
+    from halfbyte.cpu_kernels.packed import PACKED
+    from halfbyte.quant import FORMATS
+
+    general_form = {"i8"}
+    assert row("**formats with compiled kernels**") == set(PACKED) - general_form <= set(FORMATS)
+
+
 def test_every_short_name_is_listed():
     from halfbyte.hub import NAMES
 
