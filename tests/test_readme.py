@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.source_tree import ROOT
+from tests.source_tree import ROOT, python_files
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
@@ -62,6 +62,20 @@ def test_every_format_with_kernels_of_its_own_is_listed():
 
     general_form = {"i8"}
     assert row("**formats with compiled kernels**") == set(PACKED) - general_form <= set(FORMATS)
+
+
+def test_every_instruction_set_is_listed():
+    from halfbyte.cpu_kernels.isa import ISAS
+
+    assert row("**instruction sets**") == set(ISAS)
+
+
+def test_every_table_an_addition_goes_into_exists():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tables = set(re.findall(r"`([A-Z]+)`", page))
+    sources = [path.read_text(encoding="utf-8") for path in python_files("halfbyte")]
+    assert len(tables) > 5
+    assert [t for t in tables if not any(re.search(rf"^{t}\b.* = ", s, re.MULTILINE) for s in sources)] == []
 
 
 def test_every_short_name_is_listed():
