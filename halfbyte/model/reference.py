@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .backend import Weight
 from .program import Program, StepBatch
@@ -14,7 +14,7 @@ from .reference_ops import OPS, State
 
 
 class ReferenceExecutable:
-    """Slow and obvious; implements `Executable`. Keys and values are rounded to half precision, nothing else is."""
+    """Slow and obvious; implements `Executable`. Keys and values are rounded to `kv_dtype`, nothing else is."""
 
     def __init__(
         self,
@@ -24,12 +24,13 @@ class ReferenceExecutable:
         n_pages: int,
         page_len: int = 16,
         max_tokens: int = 512,
+        kv_dtype: DTypeLike = np.float16,
     ) -> None:
         self.program = program
         self.n_pages = n_pages
         self.page_len = page_len
         self.max_tokens = max_tokens
-        self.kv = PagedKv(program.kv_layers, n_pages, page_len)
+        self.kv = PagedKv(program.kv_layers, n_pages, page_len, kv_dtype)
         self._weights = weights
         self._decoded: dict[str, NDArray[np.float32]] = {}
 

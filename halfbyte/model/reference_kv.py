@@ -1,9 +1,9 @@
-"""`PagedKv`: keys and values of the reference, in pages of half precision."""
+"""`PagedKv`: keys and values of the reference, in pages."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .program import KvLayer
 
@@ -11,20 +11,20 @@ Floats = NDArray[np.float32]
 
 
 class PagedKv:
-    """Shapes: keys[layer] f16[P, page_len, K, C], values[layer] f16[P, page_len, K, Cv]. Fresh slots hold NaN."""
+    """Shapes: keys[layer] [P, page_len, K, C], values[layer] [P, page_len, K, Cv] of `dtype`. Fresh slots hold NaN."""
 
-    def __init__(self, layers: tuple[KvLayer, ...], n_pages: int, page_len: int) -> None:
+    def __init__(self, layers: tuple[KvLayer, ...], n_pages: int, page_len: int, dtype: DTypeLike = np.float16) -> None:
         self.page_len = page_len
         head = (n_pages, page_len)
-        self.keys = [np.full((*head, kv.kv_heads, kv.key_size), np.nan, np.float16) for kv in layers]
-        self.values = [np.full((*head, kv.kv_heads, kv.value_size), np.nan, np.float16) for kv in layers]
+        self.keys = [np.full((*head, kv.kv_heads, kv.key_size), np.nan, dtype) for kv in layers]
+        self.values = [np.full((*head, kv.kv_heads, kv.value_size), np.nan, dtype) for kv in layers]
 
     def write(self, layer: int, slots: NDArray[np.int32], k: Floats, v: Floats) -> None:
         """Store k[T, K*C] and v[T, K*Cv] in `slots`."""
         page, offset = np.divmod(slots, self.page_len)
         for store, rows in ((self.keys[layer], k), (self.values[layer], v)):
             with np.errstate(over="ignore"):
-                store[page, offset] = rows.reshape(len(slots), *store.shape[2:]).astype(np.float16)
+                store[page, offset] = rows.reshape(len(slots), *store.shape[2:]).astype(store.dtype)
 
     def read(self, layer: int, pages: NDArray[np.int32], start: int, stop: int) -> tuple[Floats, Floats]:
         """Keys [n, K, C] and values [n, K, Cv] of positions start .. stop - 1 of a sequence with these pages."""

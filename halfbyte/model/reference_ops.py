@@ -87,7 +87,7 @@ def rope(op: Rope, state: State) -> None:
 
 
 def kv_write(op: KvWrite, state: State) -> None:
-    """Rounded to half precision on the way."""
+    """Rounded to what the pages hold."""
     state.kv.write(op.layer, state.batch.slots, state.values[op.k], state.values[op.v])
 
 
@@ -115,8 +115,8 @@ def attend(
     scores = np.einsum("tkgc,skc->tkgs", grouped, k) * np.float32(op.scale)
     if op.softcap is not None:
         scores = np.float32(op.softcap) * np.tanh(scores / np.float32(op.softcap))
-    distance = positions[:, None] - seen[None, :]
-    hidden: NDArray[np.bool_] = np.asarray(distance < 0)
+    distance: NDArray[np.intp] = positions[:, None] - seen[None, :]
+    hidden = np.asarray(distance < 0)
     if op.window is not None:
         hidden |= distance >= op.window
     scores = np.where(hidden[:, None, None, :], np.float32(-np.inf), scores)

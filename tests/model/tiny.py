@@ -64,6 +64,11 @@ def make_tiny_gguf(
     return path
 
 
+def tiny_model(folder, arch="llama", **choices):
+    """A model for whoever does not care which."""
+    return make_tiny_gguf(folder / f"tiny-{arch}.gguf", arch, **choices)
+
+
 def metadata_of(arch, n_embd, n_ff, n_layers, n_head, n_head_kv, head_size, window):
     pairs = {
         "general.architecture": arch,
