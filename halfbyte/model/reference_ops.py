@@ -123,7 +123,7 @@ def attend(
     weight = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weight /= weight.sum(axis=-1, keepdims=True)
     # A slot that nobody may see can hold anything, NaN included, which zero weight would not hide.
-    visible = np.where(hidden.all(axis=0)[:, None, None], np.float32(0), v)
+    visible = np.where(np.all(hidden, axis=0, keepdims=True).T[:, :, None], np.float32(0), v)
     mixed: Floats = np.einsum("tkgs,skc->tkgc", weight, visible)
     return mixed.reshape(len(q), op.heads * op.value_size)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 
 from halfbyte.formats import GGUFWriter
@@ -111,9 +113,10 @@ def shapes_of(arch, n_embd, n_ff, n_layers, n_q, n_kv, head_size, n_vocab):
 
 
 def write(path, pairs, shapes, seed, format_of, overrides):
-    rng = np.random.default_rng(seed)
     data = {}
     for name, shape in shapes.items():
+        # A seed of its own: a tensor is the same whatever formats the others have.
+        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         stem = name.removeprefix(f"blk.{name.split('.')[1]}.").rpartition(".")[0]
         format = format_of(stem) if len(shape) == 2 else FORMATS["f32"]
         blocks = shape[0] // format.block_len * (shape[1] if len(shape) == 2 else 1)
