@@ -59,7 +59,8 @@ def embed(op: Embed, state: State) -> None:
 def rms_norm(op: RmsNorm, state: State) -> None:
     """Mean of squares over each group, in float32."""
     x = state.values[op.x]
-    grouped = x.reshape(len(x), op.groups, -1)
+    # Not -1: between two chunks of a prompt no row is asked for, and 0 rows do not tell their width.
+    grouped = x.reshape(len(x), op.groups, x.shape[1] // op.groups)
     mean = np.mean(grouped * grouped, axis=-1, keepdims=True, dtype=np.float32)
     normed = (grouped / np.sqrt(mean + np.float32(op.eps))).astype(np.float32, copy=False)
     state.values[op.out] = (normed * state.weight(op.weight)).reshape(x.shape)

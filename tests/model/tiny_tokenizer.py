@@ -6,7 +6,7 @@ import numpy as np
 
 from halfbyte.formats import Typed
 
-MERGES = ("t h", "th e", "Ġ t", "Ġ a", "i n", "e r", "Ġt he", "o n", "a n", "an d", "Ġa n", "in g")
+MERGES = ("t h", "th e", "Ġ t", "Ġ a", "i n", "e r", "Ġ the", "o n", "a n", "an d", "Ġa n", "in g")
 CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
