@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import sys
 
@@ -27,10 +28,8 @@ class Arena:
         except (OSError, OverflowError, MemoryError) as error:
             raise ResourceError(f"no memory for {what}: {size:,} bytes needed", needed=size) from error
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            try:
+            with contextlib.suppress(OSError):  # a system built without them: small pages do
                 self._map.madvise(mmap.MADV_HUGEPAGE)
-            except OSError:  # a system built without them: small pages do
-                pass
         raw = np.frombuffer(self._map, np.uint8)
         start = -raw.ctypes.data % HUGE
         self.bytes: NDArray[np.uint8] = raw[start : start + size]

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from . import math
-from .instruction import COUNTER, LAYOUTS, state as word
+from .instruction import COUNTER, LAYOUTS
+from .instruction import state as word
 from .jit import helper
-from .ops import (
-    atomic_add, bits_to_float, div, keep_between, lane, largest, load_f16, load_f32, load_float, load_i32, load_i64, mul,
-    same, store_f32, store_float, sub, total,
-)  # fmt: skip
+from .memory import atomic_add, bits_to_float, load_float, load_i32, load_i64, store_float
+from .ops import div, keep_between, lane, largest, load_f16, load_f32, mul, same, store_f32, sub, total
 from .tiles import add_scaled, load_tile, store_tile, zeros
 
 (
@@ -121,7 +120,7 @@ def _tile(instr, state, shape, token, token_step, head, scratch):
         _scores(instr, shape, q, q_step, load_i64(instr + KEYS) + slot * key_size, scratch)
         for row in range(len(shape)):
             end = load_i32(positions + 4 * token_step * row) + 1 - 16 * index
-            _soften(instr, scratch, row, end - window, end)
+            _soften(instr, scratch, row, max(0, end - window), end)
         values = load_i64(instr + VALUES) + slot * padded(value_size)
         _add_values(instr, shape, values, min(16, newest + 1 - 16 * index), scratch)
     out = load_i64(instr + OUT) + token * load_i64(instr + OUT_STRIDE) + 4 * head * value_size

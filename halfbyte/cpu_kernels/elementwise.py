@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import math
-from .instruction import LAYOUTS, state as word
+from .instruction import LAYOUTS
+from .instruction import state as word
 from .jit import helper
-from .ops import add, bits_to_float, div, lane, load_f32, load_i32, load_i64, mul, same, store_f32, store_float
+from .memory import bits_to_float, load_i32, load_i64, store_float
+from .ops import add, div, lane, load_f32, mul, same, store_f32
 
 COUNT, A, B, FACTOR, OUT, WIDTH, STRIDE = LAYOUTS["elementwise"].offsets()
 TAKE_X, TAKE_OUT, TAKE_WIDTH, TAKE_STRIDE = LAYOUTS["take_rows"].offsets()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from ..model.program import Embed, Linear, Program, RopeTable, StepBatch
 from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
+from .calls import Angles, Call, Operand, Scratch
 from .instruction import LAYOUTS
 from .kernels import EXECUTOR
 from .loader import LoadedKernels
-from .lower import Lowering, Scratch
+from .lower import Lowering
 from .packing import PackedWeight, family_for, pack_all, packed_bytes
 from .place import Placed, Plan, kv_page_bytes
 
@@ -85,9 +86,9 @@ class CpuExecutable:
         self._lock = threading.Lock()
 
     def _prepare(self, matrices: Mapping[str, Weight], threads: int, progress: Progress | None) -> None:
-        weight_arena = Arena(sum(map(packed_bytes, matrices.values())), "the packed weights")
+        self._weight_arena = Arena(sum(map(packed_bytes, matrices.values())), "the packed weights")
         kernels = self._kernels.addresses
-        self._packed = pack_all(matrices, weight_arena, self._team, kernels, progress)
+        self._packed = pack_all(matrices, self._weight_arena, self._team, kernels, progress)
         lowering = Lowering(self._program, self._packed, threads)
         self._placed = self._place(Plan(lowering, self.max_tokens), threads)
         self._placed.assemble(kernels)
@@ -96,10 +97,13 @@ class CpuExecutable:
 
     def _place(self, plan: Plan, threads: int) -> Placed:
         program = self._program
-        tables = list(dict.fromkeys(table for call in plan.lowering.calls for table in _tables(call.operands.values())))
+        tables = list(dict.fromkeys(op.table for op in _operands(plan.lowering.calls) if isinstance(op, Angles)))
         vectors = {name: weight for name, weight in self._weights.items() if name not in self._packed}
         vectors.pop(self._embed.table, None)
-        scratch = max((op.n_bytes for call in plan.lowering.calls for op in call.operands.values() if isinstance(op, Scratch)), default=64)
+        scratch = max(
+            (op.n_bytes for call in plan.lowering.calls for op in call.operands.values() if isinstance(op, Scratch)),
+            default=64,
+        )
         angle_bytes = {table: 8 * self.max_tokens * len(table.inv_freq) for table in tables}
         size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + 256
         size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
@@ -199,7 +203,7 @@ class CpuExecutable:
                 return
             self._closed = True
             self._team.close()
-            del self._placed, self._kv_arena, self._kv_views, self._input, self._flat
+            del self._placed, self._weight_arena, self._kv_arena, self._kv_views, self._input, self._flat
             self._weights.clear()
 
 
@@ -210,10 +214,8 @@ def _unplaced(weight: Weight) -> PackedWeight:
     return PackedWeight(family_for(weight), *weight.shape, 0)
 
 
-def _tables(operands: object) -> list[RopeTable]:
-    from .lower import Angles
-
-    return [operand.table for operand in operands if isinstance(operand, Angles)]  # type: ignore[attr-defined]
+def _operands(calls: Sequence[Call]) -> Iterator[Operand]:
+    return (operand for call in calls for operand in call.operands.values())
 
 
 def _store(arena: Arena, values: NDArray[np.float32], padding: int) -> int:

@@ -6,9 +6,10 @@ is complete when it reaches (own count + 1) * threads. Waiting spins for a while
 
 from __future__ import annotations
 
-from .instruction import BARRIER, BYTES, COUNTER, state as word
+from .instruction import BARRIER, BYTES, COUNTER
+from .instruction import state as word
 from .jit import helper
-from .ops import atomic_add, atomic_load, atomic_swap, call_kernel, call_plain, load_i64, pause, store_i64
+from .memory import atomic_add, atomic_load, atomic_swap, call_kernel, call_plain, load_i64, pause, store_i64
 
 PROGRAM, LENGTH, EPOCH, ARRIVED, YIELDING, THREADS = (
     word(name) for name in ("program", "length", "epoch", "arrived", "yielding", "threads")

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from . import math
 from .instruction import COUNTER, LAYOUTS
 from .jit import helper
-from .ops import atomic_add, load_f32, load_i64, mul, store_f32
+from .memory import atomic_add, load_i64
+from .ops import load_f32, mul, store_f32
 from .quantize import quantize_group
 
 COUNT, GATE, UP, OUT, QUANTIZED, SUMS, WIDTH, STRIDE, Q_STRIDE = LAYOUTS["gated"].offsets()

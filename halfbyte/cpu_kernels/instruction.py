@@ -36,9 +36,10 @@ def _layout(names: str) -> Layout:
 
 
 STATE = (
-    "tokens rows max_pages ids positions seq_of slots page_table seq_len logit_rows "
-    "program length yielding epoch arrived threads"
-).split()
+    *("tokens", "rows", "max_pages"),
+    *("ids", "positions", "seq_of", "slots", "page_table", "seq_len", "logit_rows"),
+    *("program", "length", "yielding", "epoch", "arrived", "threads"),
+)
 """Words of the state in order: T, R, the width of the page table, addresses of int32 arrays, then the executor's own.
 
 `epoch` counts the steps begun, `arrived` the barrier arrivals of all threads, `yielding` is the address of a function
@@ -54,7 +55,9 @@ def state(name: str) -> int:
 
 LAYOUTS: dict[str, Layout] = {
     # `count` is the address of the number of tokens: T, or R behind TakeRows. A zero address means "none".
-    "linear": _layout("count weights x sums x_stride columns rows per_tile chunk bias residual residual_stride out out_stride"),
+    "linear": _layout(
+        "count weights x sums x_stride columns rows per_tile chunk bias residual residual_stride out out_stride"
+    ),
     "norm": _layout("count x residual add_out weight out quantized sums width groups eps stride q_stride"),
     "quantize": _layout("count x quantized sums width stride q_stride"),
     "gated": _layout("count gate up out quantized sums width stride q_stride"),
@@ -62,7 +65,8 @@ LAYOUTS: dict[str, Layout] = {
     "rope": _layout("x out angles pairs heads head_size stride"),
     "kv_write": _layout("k v keys values kv_heads key_size value_size k_stride v_stride"),
     "attention": _layout(
-        "q keys values out heads kv_heads key_size value_size scale softcap window q_stride out_stride scratch scratch_bytes"
+        "q keys values out heads kv_heads key_size value_size scale softcap window q_stride out_stride "
+        "scratch scratch_bytes"
     ),
     "elementwise": _layout("count a b factor out width stride"),
     "take_rows": _layout("x out width stride"),

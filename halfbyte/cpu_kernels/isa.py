@@ -46,7 +46,7 @@ ISAS: dict[str, Isa] = {
 
 
 def machine() -> str:
-    """This machine's architecture under LLVM's name."""
+    """The architecture of this machine under LLVM's name."""
     name = platform.machine().lower()
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 

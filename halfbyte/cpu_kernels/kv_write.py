@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from .instruction import LAYOUTS, state as word
-from .ops import load_f32, load_float, load_i32, load_i64, store_f16, store_half
+from .instruction import LAYOUTS
+from .instruction import state as word
+from .memory import load_float, load_i32, load_i64, store_half
+from .ops import load_f32, store_f16
 
 K, V, KEYS, VALUES, KV_HEADS, KEY_SIZE, VALUE_SIZE, K_STRIDE, V_STRIDE = LAYOUTS["kv_write"].offsets()
 TOKENS, SLOTS = word("tokens"), word("slots")
@@ -22,7 +24,7 @@ def kv_write(instr, state, tid, nth):
             store_half(key + 32 * c, load_float(k + 4 * c))
         padded = (value_size + 15) // 16 * 16
         value = load_i64(instr + VALUES) + 32 * page * heads * padded + 2 * place * padded
-        for head in range(heads):
+        for _head in range(heads):
             for c in range(0, value_size, 16):
                 store_f16(value + 2 * c, load_f32(v + 4 * c))
             value += 32 * padded

@@ -14,9 +14,10 @@ from . import formats
 from .instruction import COUNTER, LAYOUTS
 from .jit import helper
 from .lowerings import active
+from .memory import atomic_add, load_i64, store_float
+from .ops import lane, load_f32
 from .packed import PACKED
-from .ops import atomic_add, lane, load_f32, load_i64, store_float
-from .tiles import add_loaded, add_to_all, store_tile, zeros
+from .tiles import add_loaded, add_to_all, prefetch, store_tile, zeros
 from .vec import op
 
 (
@@ -74,6 +75,7 @@ def _tokens(instr, step, columns, step_bytes, element, shape, row, token, count)
         x = load_i64(instr + X) + token * stride
         sums = load_i64(instr + SUMS) + token * (stride // 2)
         for _ in range(steps):
+            prefetch(shape, w, step_bytes)
             acc = step(acc, w, x, sums, stride)
             w += step_bytes
             x += columns * element

@@ -14,7 +14,7 @@ C2, C3, C4, C5, C6, C7 = (np.float32(1 / n) for n in (2, 6, 24, 120, 720, 5040))
 
 @helper
 def exp(x):
-    """e to the x within 2 ulp; 0 below -87, the largest power of two's neighbourhood above 88."""
+    """E to the x within 2 ulp; 0 below -87, the largest power of two's neighbourhood above 88."""
     clamped = maximum(minimum(x, same(88.0)), same(-87.0))
     n = nearest(mul(clamped, same(LOG2_E)))
     r = fma(n, same(-LN2_HIGH), clamped)
@@ -37,7 +37,7 @@ def sigmoid(x):
 
 @helper
 def silu(x):
-    """x * sigmoid(x)."""
+    """X * sigmoid(x)."""
     return mul(x, sigmoid(x))
 
 
@@ -54,7 +54,7 @@ def gelu_tanh(x):
 
 @helper
 def relu(x):
-    """x where positive, else 0."""
+    """X where positive, else 0."""
     return maximum(x, same(0.0))
 
 

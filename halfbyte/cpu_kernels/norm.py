@@ -6,7 +6,8 @@ import numpy as np
 
 from .instruction import LAYOUTS
 from .jit import helper
-from .ops import add, bits_to_float, first, fma, load_f32, load_i64, mul, same, sqrt, store_f32, total
+from .memory import bits_to_float, load_i64, sqrt
+from .ops import add, first, fma, load_f32, mul, same, store_f32, total
 from .quantize import quantize_group
 
 (

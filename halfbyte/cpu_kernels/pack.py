@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .instruction import COUNTER, LAYOUTS
 from .jit import helper
-from .ops import atomic_add, load_byte, load_i64, load_u16, load_u32, store_byte, store_i64, store_u16, store_u32
+from .memory import atomic_add, load_byte, load_i64, load_u16, load_u32, store_byte, store_i64, store_u16, store_u32
 
 SOURCE, TARGET, ROWS, COLUMNS, ROW_BYTES, TILE_BYTES = LAYOUTS["pack"].offsets()
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ..model.program import Program, RopeTable
 from .arena import Arena, rounded
+from .calls import QUANTIZED, Angles, Call, Constant, Count, Kv, Operand, Ref, Scratch, Stride
 from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, WORDS, state
 from .loader import Kernels
-from .lower import QUANTIZED, Angles, Call, Constant, Count, Kv, Lowering, Operand, Ref, Scratch, Stride
+from .lower import Lowering
 
 LOGITS = "logits memory"
 """The one value whose memory is the caller's."""

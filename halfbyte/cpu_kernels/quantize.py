@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .instruction import LAYOUTS
 from .jit import helper
-from .ops import absolute, largest, load_f32, load_i64, maximum, mul, nearest, same, store_float, store_i8, total
+from .memory import load_i64, store_float
+from .ops import absolute, largest, load_f32, maximum, mul, nearest, same, store_i8, total
 
 COUNT, X, QUANTIZED, SUMS, WIDTH, STRIDE, Q_STRIDE = LAYOUTS["quantize"].offsets()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .instruction import COUNTER, LAYOUTS
-from .ops import add, atomic_add, load_f32, load_i64, same, store_float, total
+from .memory import atomic_add, load_i64, store_float
+from .ops import add, load_f32, same, total
 
 SOURCE, SIZE, SINK = LAYOUTS["read"].offsets()
 CHUNK = 1 << 18

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .instruction import LAYOUTS, state as word
+from .instruction import LAYOUTS
+from .instruction import state as word
 from .jit import helper
-from .ops import bits_to_float, load_float, load_i32, load_i64, store_float
+from .memory import bits_to_float, load_float, load_i32, load_i64, store_float
 
 INV_FREQ, PAIRS, MAGNITUDE, ANGLES_OUT = LAYOUTS["angles"].offsets()
 X, OUT, ANGLES, ROPE_PAIRS, HEADS, HEAD_SIZE, STRIDE = LAYOUTS["rope"].offsets()
@@ -21,7 +22,7 @@ HALF_PI_HIGH, HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
 
 @helper
 def _sine_cosine(angle):
-    """Sine and cosine in double precision: Taylor series on a quarter turn, error below 1e-11 up to a million radians."""
+    """Sine and cosine: Taylor series on a quarter turn in double precision, below 1e-11 up to a million radians."""
     turns = np.rint(angle * TWO_OVER_PI)
     r = (angle - turns * HALF_PI_HIGH) - turns * HALF_PI_LOW
     z = r * r

@@ -125,6 +125,20 @@ add_1_bit = _add_field(1)
 add_2_bits = _add_field(2)
 
 
+@tile_op(types.void, TILE, types.int64, types.int64)
+def prefetch(builder: Any, shape: list[Any], address: Any, n_bytes: Any) -> None:
+    """Ask for `n_bytes` (a constant) that lie `AHEAD` further on, in a tile of one token: it waits for memory alone."""
+    if len(shape) > 1:
+        return
+    for line in range(-(-n_bytes.constant // 64)):
+        where = pointer(builder, builder.add(address, _i64(AHEAD + 64 * line)), ir.IntType(8))
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), where, _i32(0), _i32(2), _i32(1))
+
+
+AHEAD = 4096
+"""How far ahead: about what a core reads in the time memory takes to answer."""
+
+
 @tile_op(F32, TILE)
 def zeros(builder: Any, shape: list[Any]) -> list[Any]:
     """A tile of zeros, as long as the tuple `shape`."""
@@ -136,13 +150,15 @@ def _dot(bits: int) -> Any:
         vectors = _list(builder, chunks)
         if len(like) == active.isa.tokens[0] and active.dot_matrix is not None:
             return active.dot_matrix(builder, vectors, x, stride)
-        dots = [ir.Constant(I32.llvm, None)] * len(like)
-        for k, chunk in enumerate(vectors):
-            for t in range(len(like)):
-                where = builder.add(_at(builder, x, stride, t), _i64(4 * k))
-                four = builder.load(pointer(builder, where, _i32), align=1)
+        # Token by token: the columns are constant offsets from one address register.
+        dots = []
+        for t in range(len(like)):
+            own, sums = _at(builder, x, stride, t), ir.Constant(I32.llvm, None)
+            for k, chunk in enumerate(vectors):
+                four = builder.load(pointer(builder, builder.add(own, _i64(4 * k)), _i32), align=1)
                 same = builder.bitcast(splat(builder, four, LANES), U8.llvm)
-                dots[t] = active.dot4(builder, dots[t], chunk, same, bits)
+                sums = active.dot4(builder, sums, chunk, same, bits)
+            dots.append(sums)
         return dots
 
     emit.__name__ = f"dot_u{bits}"
@@ -179,14 +195,13 @@ def add_to_all(builder: Any, acc: list[Any], v: Any) -> list[Any]:
 @tile_op(F32, TILE, types.int64, types.int64)
 def add_loaded(builder: Any, acc: list[Any], address: Any, stride: Any) -> list[Any]:
     """`acc +` the 16 floats of each token, `stride` bytes apart."""
-    loaded = (builder.load(pointer(builder, _at(builder, address, stride, t), F32.llvm), align=1) for t in range(len(acc)))
-    return [builder.fadd(a, v) for a, v in zip(acc, loaded, strict=True)]
+    return [builder.fadd(a, _floats(builder, address, stride, t)) for t, a in enumerate(acc)]
 
 
 @tile_op(F32, TILE, types.int64, types.int64)
 def load_tile(builder: Any, like: list[Any], address: Any, stride: Any) -> list[Any]:
     """16 floats for each token of a tile as long as `like`, `stride` bytes apart."""
-    return [builder.load(pointer(builder, _at(builder, address, stride, t), F32.llvm), align=1) for t in range(len(like))]
+    return [_floats(builder, address, stride, t) for t in range(len(like))]
 
 
 @tile_op(types.void, TILE, types.int64, types.int64)
@@ -194,6 +209,10 @@ def store_tile(builder: Any, acc: list[Any], address: Any, stride: Any) -> None:
     """Store each token's 16 floats, `stride` bytes apart."""
     for t, a in enumerate(acc):
         builder.store(a, pointer(builder, _at(builder, address, stride, t), F32.llvm), align=1)
+
+
+def _floats(builder: Any, address: Any, stride: Any, t: int) -> Any:
+    return builder.load(pointer(builder, _at(builder, address, stride, t), F32.llvm), align=1)
 
 
 def _splat_float(builder: Any, address: Any) -> Any:

@@ -6,7 +6,8 @@ import numpy as np
 
 from .instruction import LAYOUTS
 from .jit import helper
-from .ops import any_above, load_f32, load_float, load_i32, load_i64, store_float, store_i64, store_u32
+from .memory import load_float, load_i32, load_i64, store_float, store_i64, store_u32
+from .ops import any_above, load_f32
 
 LOGITS, SIZE, K, IDS, VALUES = LAYOUTS["top_k"].offsets()
 LOWEST = np.float32(-np.inf)

@@ -110,7 +110,13 @@ def _pack(builder: Any, vectors: list[Any], kind: ir.Type) -> Any:
 
 
 def pointer(builder: Any, address: Any, kind: ir.Type) -> Any:
-    """An LLVM pointer to `kind` at an integer address."""
+    """An LLVM pointer to `kind` at an integer address.
+
+    LLVM's last passes may write address + offset as an offset from null, and numba optimizes such code once more when
+    it links a helper into its caller: there an access by way of null counts as unreachable unless the function says
+    that null is an address like any other.
+    """
+    set.add(builder.function.attributes, "null_pointer_is_valid")  # past a list of names that lacks this one
     return builder.inttoptr(address, kind.as_pointer())
 
 

@@ -1,7 +1,7 @@
 """The few vector ops that differ by instruction set, one file each; `active` holds those being compiled for.
 
-A lowering file offers `dot4` and `pause`, `from_half` and `to_half` where the CPU cannot convert halves, and `dot_matrix`,
-`enter`, `leave` where it has matrix registers.
+A lowering file offers `dot4` and `pause`, `from_half` and `to_half` where the CPU cannot convert halves,
+and `dot_matrix`, `enter`, `leave` where it has matrix registers.
 """
 
 from __future__ import annotations

@@ -1,0 +1,92 @@
+"""What lowering produces: kernel calls whose operands name values, weights and KV layers instead of addresses."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from ..model.program import RopeTable
+
+QUANTIZED = "#q"
+"""Suffix of the int8 form of a value; without it a name means float32 rows."""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """Address of a value's rows; `part` "sums" is where an int8 form's records start."""
+
+    value: str
+    part: str = "rows"
+
+
+@dataclass(frozen=True)
+class Stride:
+    """Bytes from one row of a value to the next."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Address of a vector weight, padded to whole vectors."""
+
+    weight: str
+
+
+@dataclass(frozen=True)
+class Count:
+    """Address of the number of rows a value has."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Kv:
+    """Address of the keys or values of a KV layer."""
+
+    layer: int
+    part: str
+
+
+@dataclass(frozen=True)
+class Angles:
+    """Address of the sines and cosines of a rope table; `part` "inv_freq" of its frequencies."""
+
+    table: RopeTable
+    part: str = "angles"
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Address of `n_bytes` for each thread."""
+
+    n_bytes: int
+
+
+Operand = int | Ref | Stride | Constant | Count | Kv | Angles | Scratch
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kernel call. `reads` and `writes` name value forms and KV layers: what barriers and memory are planned by."""
+
+    kernel: str
+    layout: str
+    operands: dict[str, Operand]
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+def float_bits(x: float) -> int:
+    """A float operand as kernels take it."""
+    return int(struct.unpack("<I", struct.pack("<f", x))[0])
+
+
+def angles_name(table: RopeTable) -> str:
+    """Name of a rope table's angles among the things calls read and write."""
+    return f"angles {hash(table)}"
+
+
+def kv_name(layer: int) -> str:
+    """Name of a KV layer among the things calls read and write."""
+    return f"kv {layer}"
