@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from os import PathLike
 
@@ -49,9 +48,9 @@ class Metadata:
         """A whole number from `low` to `high`; without a default the key must be there."""
         return int(self._number(key, default, low, high, whole=True))
 
-    def number(self, key: str, default: float | None = None, *, above: float = 0.0, high: float = 1e30) -> float:
-        """A finite number greater than `above`; without a default the key must be there."""
-        return float(self._number(key, default, math.nextafter(above, math.inf), high, whole=False))
+    def number(self, key: str, default: float | None = None, *, low: float = 1e-30, high: float = 1e30) -> float:
+        """A number from `low` to `high`, so a positive one; without a default the key must be there."""
+        return float(self._number(key, default, low, high, whole=False))
 
     def text(self, key: str, default: str) -> str:
         """A string, or the default."""

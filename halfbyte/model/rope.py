@@ -49,9 +49,7 @@ def _frequencies(n_rot: int, freq_base: float) -> tuple[float, ...]:
 def _scaling_factor(metadata: Metadata) -> float:
     """Files from before `rope.scaling.factor` say `rope.scale_linear`; 0 in either means that nothing is scaled."""
     key = "rope.scaling.factor" if metadata.has("rope.scaling.factor") else "rope.scale_linear"
-    if metadata.values.get(f"{metadata.arch}.{key}") == 0:
-        return 1.0
-    return metadata.number(key, 1.0)
+    return metadata.number(key, 1.0, low=0.0) or 1.0
 
 
 def _yarn(

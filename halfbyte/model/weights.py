@@ -49,7 +49,7 @@ def _problems(gguf: GGUFFile, name: str, shape: Shape) -> list[str]:
     if info.format.name[0] == "i" and info.format.name[1:].isdigit():
         return [f"{name} holds integers ({info.format.name}), not weights"]
     # A vector is added or multiplied as it is: no backend unpacks blocks for it.
-    if len(info.shape) == 1 and info.format.name not in _NUMBERS:
+    if rows == 1 and info.format.name not in _NUMBERS:
         return [f"{name} is {info.format.name}, a vector must be one of {', '.join(_NUMBERS)}"]
     return []
 

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from halfbyte.formats import Typed
+from halfbyte.model.arch import Arch
+from halfbyte.model.archs import ARCHS
 from halfbyte.model.program import Attention, Embed, GatedAct, RmsNorm, Rope, Softcap
 from halfbyte.model.reference import ReferenceExecutable
 from tests.model.batches import run_all, whole_prompt_batches
+from tests.source_tree import PACKAGE
 
 V = 300
 WINDOW = "gemma3.attention.sliding_window"
@@ -131,6 +134,12 @@ def test_qwen_is_a_llama_that_turns_halves(bound, rng):
     assert qwen.weight_names() == llama.weight_names()
     assert {op.table.kind for op in qwen.ops if isinstance(op, Rope)} == {"neox"}
     assert qwen.widths == llama.widths
+
+
+def test_every_architecture_file_is_in_the_table():
+    files = {path.stem for path in (PACKAGE / "model/archs").glob("*.py")} - {"__init__"}
+    assert files == set(ARCHS)
+    assert all(isinstance(ARCHS[name], Arch) for name in ARCHS)
 
 
 def test_a_program_can_be_read(bound):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from halfbyte.errors import FormatError, UnsupportedError
-from halfbyte.formats import Typed
+from halfbyte.errors import FormatError, HalfbyteError, UnsupportedError
+from halfbyte.formats import Typed, open_gguf
+from halfbyte.model import bind
+from tests.model.tiny import make_tiny_gguf
 
 WRONG = {
     "context_length": [None, 0, "long"],
@@ -40,10 +42,29 @@ def test_a_bad_window_is_named_by_its_key(bound, key, value):
         bound("gemma3", metadata={f"gemma3.attention.{key}": value})
 
 
-@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("value", [-0.5, float("nan"), float("inf")])
 def test_a_bad_softcap_is_named_by_its_key(bound, value):
     with pytest.raises(FormatError, match=r"gemma3\.final_logit_softcapping "):
         bound("gemma3", metadata={"gemma3.final_logit_softcapping": value})
+
+
+NASTY = [0, -1, 2**31, 2**63, 1e38, float("nan"), "", "x" * 300, True, [1, 2], [0.5] * 3, ["a"], Typed([], "u32")]
+
+
+@pytest.mark.parametrize("arch", ["llama", "gemma3"])
+def test_no_value_of_any_key_gets_past_as_anything_but_a_typed_error(tmp_path, arch):
+    gguf = open_gguf(make_tiny_gguf(tmp_path / "m.gguf", arch))
+    keys = [*gguf.metadata, f"{arch}.rope.scaling.type", f"{arch}.rope.scaling.factor", f"{arch}.vocab_size"]
+    refused = 0
+    for key in keys:
+        for value in (*NASTY, np.array([], np.float32), np.array([2, 2, 2**40])):
+            gguf.metadata = {**gguf.metadata, key: value.value if isinstance(value, Typed) else value}
+            try:
+                bind(gguf)
+            except HalfbyteError:
+                refused += 1
+        gguf.metadata = {**gguf.metadata, key: open_gguf(gguf.path).metadata.get(key, 1)}
+    assert refused > 100
 
 
 def test_all_problems_come_in_one_error_that_names_the_file(bound):

@@ -35,6 +35,12 @@ def test_all_that_is_missing_or_misshapen_is_reported_at_once(bound):
         assert said in str(caught.value)
 
 
+def test_norm_weights_must_be_plain_numbers(bound):
+    assert bound(vectors="f16").weights["output_norm.weight"].format.name == "f16"
+    with pytest.raises(FormatError, match=r"output_norm\.weight is q8_0, a vector must be one of f32, f16, bf16"):
+        bound(vectors="q8_0")
+
+
 def test_an_embedding_that_is_missing_is_said_to_be(bound):
     with pytest.raises(FormatError, match=r"token_embd\.weight is missing"):
         bound(tensors={"token_embd.weight": None})

@@ -26,6 +26,7 @@ def make_tiny_gguf(
     seed=0,
     weights="f32",
     *,
+    vectors="f32",
     formats=None,
     n_embd=None,
     n_ff=None,
@@ -43,8 +44,9 @@ def make_tiny_gguf(
     """Write a model and return `path`.
 
     Matrices have the format `weights`, or what `formats` says for a stem such as "attn_q", "ffn_down", "token_embd" or
-    "output". Sizes default to the smallest that fit the formats. `biases` are stems that get one. `metadata` and
-    `tensors` override: a value replaces or adds, None leaves out; a tensor is f32 [rows, columns] or [columns].
+    "output"; norms and biases are `vectors`. Sizes default to the smallest that fit the formats. `biases` are stems
+    that get one. `metadata` and `tensors` override: a value replaces or adds, None leaves out; a tensor is f32
+    [rows, columns] or [columns].
     """
     formats = formats or {}
     used = [FORMATS[name] for name in (weights, *formats.values())]
@@ -62,7 +64,7 @@ def make_tiny_gguf(
     for layer in range(n_layers):
         for stem in BIASED[arch] if biases is None else biases:
             shapes[f"blk.{layer}.{stem}.bias"] = (shapes[f"blk.{layer}.{stem}.weight"][1],)
-    write(path, pairs, shapes, seed, lambda stem: FORMATS[formats.get(stem, weights)], tensors or {})
+    write(path, pairs, shapes, seed, lambda stem: FORMATS[formats.get(stem, weights)], FORMATS[vectors], tensors or {})
     return path
 
 
@@ -112,15 +114,15 @@ def shapes_of(arch, n_embd, n_ff, n_layers, n_q, n_kv, head_size, n_vocab):
     return shapes
 
 
-def write(path, pairs, shapes, seed, format_of, overrides):
+def write(path, pairs, shapes, seed, format_of, vectors, overrides):
     data = {}
     for name, shape in shapes.items():
         # A seed of its own: a tensor is the same whatever formats the others have.
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         stem = name.removeprefix(f"blk.{name.split('.')[1]}.").rpartition(".")[0]
-        format = format_of(stem) if len(shape) == 2 else FORMATS["f32"]
+        format = format_of(stem) if len(shape) == 2 else vectors
         blocks = shape[0] // format.block_len * (shape[1] if len(shape) == 2 else 1)
-        raw = random_blocks(format, blocks, rng) if len(shape) == 2 else vector(name, shape[0], rng)
+        raw = random_blocks(format, blocks, rng) if len(shape) == 2 else vectors.encode(vector(name, shape[0], rng))
         data[name] = (format, shape, raw)
     for name, values in overrides.items():
         data.pop(name, None)

@@ -39,7 +39,7 @@ def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
         )
     # The 27B was trained with the scale of a head size that it does not have.
     scaled_size = spec.n_embd // layers[0].n_head if spec.n_layers == _LAYERS_OF_27B else spec.key_length
-    cap = metadata.number("final_logit_softcapping", 0.0, above=-1.0)
+    cap = metadata.number("final_logit_softcapping", 0.0, low=0.0)
     return dataclasses.replace(
         spec,
         layers=layers,
