@@ -97,7 +97,7 @@ def _amx_permitted() -> bool:
 
     arch_prctl, req_xcomp_perm, xtile_data = 158, 0x1023, 18
     libc = ctypes.CDLL(None, use_errno=True)
-    return libc.syscall(arch_prctl, req_xcomp_perm, xtile_data) == 0
+    return bool(libc.syscall(arch_prctl, req_xcomp_perm, xtile_data) == 0)
 
 
 def target(isa: Isa) -> tuple[str, str]:
