@@ -102,6 +102,14 @@ def test_sorting_and_selecting_agree(logits, k):
     assert list(zip((-values).tolist(), ids.tolist(), strict=True)) == expected
 
 
+@given(logits=st.lists(st.sampled_from([-math.inf, math.nan, -1, 0, 1]), min_size=1, max_size=9))
+def test_the_one_best_is_the_first_of_the_best_numbers(logits):
+    row = np.array(logits, np.float32)
+    best = steps.top_k(Candidates(np.arange(len(row), dtype=np.int32), row), 1, steps.sort_best)
+    numbers = [logit for logit in logits if logit > -math.inf]
+    assert best.ids == ([logits.index(max(numbers))] if numbers else [])
+
+
 @pytest.mark.parametrize("k", [steps.MOST_SELECTED, steps.MOST_SELECTED + 1, 0])
 def test_many_candidates_are_sorted_without_the_executable(k):
     row = np.random.default_rng(0).standard_normal(999).astype(np.float32)

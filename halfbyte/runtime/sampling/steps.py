@@ -69,8 +69,13 @@ def penalties(candidates: Candidates, window: PenaltyWindow, params: SamplingPar
 
 def top_k(candidates: Candidates, k: int, select: Select) -> Candidates:
     """The `k` best; all of them for `k` 0 or less. NaN and -inf are never among them."""
-    ids, logits = (np.asarray(part) for part in candidates)
+    ids, logits = np.asarray(candidates.ids), np.asarray(candidates.logits)
     k = min(k, len(ids)) if k > 0 else len(ids)
+    if k == 1:
+        # Several times as fast as selecting; NaN would win, and is left to `select`.
+        place = int(logits.argmax())
+        if math.isfinite(logits[place]):
+            return Candidates([int(ids[place])], [float(logits[place])])
     if k <= MOST_SELECTED:
         places, best = select(logits, k)
         return Candidates(ids[places].tolist(), best.tolist())
