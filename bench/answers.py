@@ -46,9 +46,10 @@ def compare_ids(llm: Any, name: str, text: str, recorded: list[int], *, special:
     for tag, a, b, c, d in difflib.SequenceMatcher(None, ours, recorded, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        same_text = llm.detokenize(ours[a:b]) == llm.detokenize(recorded[c:d]) == RETYPED
-        retyped += same_text
-        differing += not same_text
+        text_a, text_b = llm.detokenize(ours[a:b]), llm.detokenize(recorded[c:d])
+        known = text_a == text_b and RETYPED in text_a
+        retyped += known
+        differing += not known
     figure = f"{differing} spans differ" + (f", {retyped} retyped" if retyped else "")
     return Row("ids, special" if special else "ids", name, figure, "0", differing == 0)
 
@@ -77,7 +78,10 @@ def compare_greedy(llm: Any, name: str, prompt: dict[str, Any]) -> Row:
     if done.finish_reason == "stop" and len(ours) == len(recorded) - 1:
         ours.append(recorded[-1])  # the recording keeps the token that ended it
     same = next((i for i, (a, b) in enumerate(zip(ours, recorded, strict=False)) if a != b), len(ours))
-    return Row("greedy", name, f"{min(same, len(recorded))} of {len(recorded)} steps", f"{sure}", same >= sure)
+    figure = f"{same} of {len(recorded)} steps"
+    if same < len(recorded):
+        figure += f", then a gap of {prompt['margins'][same]:.2f}"
+    return Row("greedy", name, figure, f"{sure}", same >= sure)
 
 
 def read_messages(texts: Path) -> dict[str, list[dict[str, str]]]:
@@ -116,7 +120,7 @@ def main() -> int:
     rows = []
     with halfbyte.load(args.model, context=2048, threads=args.threads, backend=args.backend, isa=args.isa) as llm:
         for row in compare(llm, recording, args.texts):
-            print(f"{'ok  ' if row.holds else 'MISS'} {row.what:<13} {row.name:<14} {row.figure:<24} limit {row.limit}")
+            print(f"{'ok  ' if row.holds else 'MISS'} {row.what:<13} {row.name:<14} {row.figure:<35} limit {row.limit}")
             rows.append(row)
     missed = sum(not row.holds for row in rows)
     print(f"{len(rows) - missed} of {len(rows)} hold for {recording['model']}, recorded from {recording['engine']}")
