@@ -34,6 +34,13 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """Address of a packed matrix."""
+
+    weight: str
+
+
+@dataclass(frozen=True)
 class Count:
     """Address of the number of rows a value has."""
 
@@ -63,7 +70,7 @@ class Scratch:
     n_bytes: int
 
 
-Operand = int | Ref | Stride | Constant | Count | Kv | Angles | Scratch
+Operand = int | Ref | Stride | Constant | Packed | Count | Kv | Angles | Scratch
 
 
 @dataclass(frozen=True)

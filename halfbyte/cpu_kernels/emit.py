@@ -16,6 +16,7 @@ from .calls import (
     Count,
     Kv,
     Operand,
+    Packed,
     Ref,
     Scratch,
     Stride,
@@ -36,7 +37,7 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
     tiles = (weight.rows + 15) // 16
     operands: dict[str, Operand] = {
         "count": Count(op.x),
-        "weights": weight.address,
+        "weights": Packed(op.weight),
         "x": Ref(x),
         "sums": 0 if plain else Ref(x, "sums"),
         "x_stride": Stride(x),

@@ -71,13 +71,13 @@ class CpuExecutable:
         self._program, self._weights = program, dict(weights)
         self._embed = next(op for op in program.ops if isinstance(op, Embed))
         matrices = {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear)}
-        trial = Lowering(program, {name: _unplaced(weight) for name, weight in matrices.items()}, threads)
-        needed = {call.kernel for call in trial.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
+        lowering = Lowering(program, {name: _unplaced(weight) for name, weight in matrices.items()}, threads)
+        needed = {call.kernel for call in lowering.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
         needed = (needed - {"pack_i8"}) | {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
         self._team = teams.Team(threads, self._kernels.addresses)
         try:
-            self._prepare(matrices, threads, progress)
+            self._prepare(lowering, matrices, threads, progress)
         except BaseException:
             self._team.close()
             raise
@@ -85,11 +85,12 @@ class CpuExecutable:
         self._closed = False
         self._lock = threading.Lock()
 
-    def _prepare(self, matrices: Mapping[str, Weight], threads: int, progress: Progress | None) -> None:
+    def _prepare(
+        self, lowering: Lowering, matrices: Mapping[str, Weight], threads: int, progress: Progress | None
+    ) -> None:
         self._weight_arena = Arena(sum(map(packed_bytes, matrices.values())), "the packed weights")
         kernels = self._kernels.addresses
         self._packed = pack_all(matrices, self._weight_arena, self._team, kernels, progress)
-        lowering = Lowering(self._program, self._packed, threads)
         self._placed = self._place(Plan(lowering, self.max_tokens), threads)
         self._placed.assemble(kernels)
         self._input = self._placed.input_view(self._embed.out)
@@ -118,7 +119,15 @@ class CpuExecutable:
         constants = {name: _store(arena, weight.decode().reshape(-1), 32) for name, weight in vectors.items()}
         pieces = [arena.take(size) for size in plan.sizes]
         return Placed(
-            plan, arena, pieces, constants, self._take_kv(), angles, arena.take(scratch * threads), self._team.address
+            plan,
+            arena,
+            pieces,
+            constants,
+            self._packed,
+            self._take_kv(),
+            angles,
+            arena.take(scratch * threads),
+            self._team.address,
         )
 
     def _take_kv(self) -> dict[tuple[int, str], int]:

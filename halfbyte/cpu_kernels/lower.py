@@ -16,7 +16,7 @@ from .packing import PackedWeight
 
 @dataclass
 class Lowering:
-    """Calls of a program for given packed weights."""
+    """Calls of a program for matrices of given families; where they lie is not asked."""
 
     program: ir.Program
     packed: Mapping[str, PackedWeight]

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from ..model.program import Program, RopeTable
 from .arena import Arena, rounded
-from .calls import QUANTIZED, Angles, Call, Constant, Count, Kv, Operand, Ref, Scratch, Stride
+from .calls import QUANTIZED, Angles, Call, Constant, Count, Kv, Operand, Packed, Ref, Scratch, Stride
 from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, WORDS, state
 from .loader import Kernels
 from .lower import Lowering
+from .packing import PackedWeight
 
 LOGITS = "logits memory"
 """The one value whose memory is the caller's."""
@@ -133,6 +134,7 @@ class Placed:
     arena: Arena
     pieces: list[int]
     constants: Mapping[str, int]
+    matrices: Mapping[str, PackedWeight]
     kv: Mapping[tuple[int, str], int]
     angles: Mapping[tuple[RopeTable, str], int]
     scratch: int
@@ -154,6 +156,8 @@ class Placed:
                 return self.state + state("rows" if self.plan.lowering.per_row(value) else "tokens")
             case Constant(weight):
                 return self.constants[weight]
+            case Packed(weight):
+                return self.matrices[weight].address
             case Kv(layer, part):
                 return self.kv[layer, part]
             case Angles(table, part):
