@@ -58,6 +58,6 @@ PACKED: dict[str, Family] = {
 
 def family_of(format_name: str, has_planes: bool) -> str:
     """Name of the family that holds tensors of a format."""
-    if format_name in PACKED:
+    if format_name in PACKED and format_name != "i8":  # GGUF's own i8 has integers and no scales
         return format_name
     return "i8" if has_planes else "f32"
