@@ -1,0 +1,30 @@
+"""All the kernels a group of tests needs, compiled in one go: starting the compiler costs more than a small kernel."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from halfbyte.cpu_kernels import isa
+from halfbyte.cpu_kernels.kernels import EXECUTOR
+from halfbyte.cpu_kernels.loader import LoadedKernels
+from halfbyte.cpu_kernels.packed import PACKED
+
+ISAS_HERE = [name for name in isa.ISAS if isa.runs_here(isa.ISAS[name])]
+DETECTED = isa.detect().name
+FEW = ("q4_1", "q8_0", "q6_k", "f16")
+"""Families tried on instruction sets other than the detected one: small bytes, wide bytes, planes, floats."""
+LLAMA = ("norm", "quantize", "angles", "rope_norm", "kv_write", "attention", "gated_silu", "take_rows", "top_k", "add")
+OTHERS = ("rope_neox", "gated_gelu_tanh", "gated_relu", "scale", "softcap")
+
+
+def families_on(isa_name):
+    return tuple(PACKED) if isa_name == DETECTED else FEW
+
+
+@cache
+def ready(isa_name=DETECTED):
+    """Compile what the tests run on an instruction set, and hold it."""
+    linear = [f"linear_{family}" for family in families_on(isa_name)]
+    pack = [f"pack_{family}" for family in families_on(isa_name) if family != "i8"]
+    others = OTHERS if isa_name == DETECTED else ()
+    return LoadedKernels(isa.named(isa_name), sorted([*linear, *pack, *EXECUTOR, *LLAMA, *others]))
