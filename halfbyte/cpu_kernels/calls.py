@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ..model.program import RopeTable
 
 QUANTIZED = "#q"
-"""Suffix of the int8 form of a value; without it a name means float32 rows."""
+"""Suffix of the quantized form of a value; without it a name means float32 rows."""
 
 
 @dataclass(frozen=True)
 class Ref:
-    """Address of a value's rows; `part` "sums" is where an int8 form's records start."""
+    """Address of a value's rows; `part` "sums" is where an quantized form's records start."""
 
     value: str
     part: str = "rows"
@@ -70,7 +70,12 @@ class Scratch:
     n_bytes: int
 
 
-Operand = int | Ref | Stride | Constant | Packed | Count | Kv | Angles | Scratch
+@dataclass(frozen=True)
+class ScratchStride:
+    """Bytes from one thread's scratch to the next: one for all kernels, as two may run side by side."""
+
+
+Operand = int | Ref | Stride | Constant | Packed | Count | Kv | Angles | Scratch | ScratchStride
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .calls import (
     Packed,
     Ref,
     Scratch,
+    ScratchStride,
     Stride,
     angles_name,
     float_bits,
@@ -50,6 +51,8 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
         "residual_stride": 0 if residual is None else Stride(residual[0]),
         "out": Ref(out),
         "out_stride": Stride(out),
+        "scratch": Scratch(low.linear_scratch),
+        "scratch_bytes": ScratchStride(),
     }
     low.call(f"linear_{weight.family}", "linear", operands, [x] + ([residual[0]] if residual else []), [out])
     low.quantize(out)
@@ -190,7 +193,7 @@ def _attention(low: Lowering, op: ir.Attention, later: tuple[ir.Op, ...]) -> Non
         "q_stride": Stride(op.q),
         "out_stride": Stride(op.out),
         "scratch": Scratch(scratch),
-        "scratch_bytes": scratch,
+        "scratch_bytes": ScratchStride(),
     }
     low.call("attention", "attention", operands, [op.q, kv_name(op.layer)], [op.out])
     low.quantize(op.out)

@@ -71,7 +71,9 @@ class CpuExecutable:
         self._program, self._weights = program, dict(weights)
         self._embed = next(op for op in program.ops if isinstance(op, Embed))
         matrices = {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear)}
-        lowering = Lowering(program, {name: _unplaced(weight) for name, weight in matrices.items()}, threads)
+        lowering = Lowering(
+            program, {name: _unplaced(weight) for name, weight in matrices.items()}, threads, max_tokens
+        )
         needed = {call.kernel for call in lowering.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
         needed = (needed - {"pack_i8"}) | {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
@@ -105,6 +107,7 @@ class CpuExecutable:
             (op.n_bytes for call in plan.lowering.calls for op in call.operands.values() if isinstance(op, Scratch)),
             default=64,
         )
+        scratch = rounded(scratch)
         angle_bytes = {table: 8 * self.max_tokens * len(table.inv_freq) for table in tables}
         size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + 256
         size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
@@ -118,17 +121,9 @@ class CpuExecutable:
             angles[table, "inv_freq"] = _store(arena, np.asarray(table.inv_freq, np.float32), 0)
         constants = {name: _store(arena, weight.decode().reshape(-1), 32) for name, weight in vectors.items()}
         pieces = [arena.take(size) for size in plan.sizes]
-        return Placed(
-            plan,
-            arena,
-            pieces,
-            constants,
-            self._packed,
-            self._take_kv(),
-            angles,
-            arena.take(scratch * threads),
-            self._team.address,
-        )
+        kv, work = self._take_kv(), arena.take(scratch * threads)
+        state = self._team.address
+        return Placed(plan, arena, pieces, constants, self._packed, kv, angles, work, scratch, state)
 
     def _take_kv(self) -> dict[tuple[int, str], int]:
         places = {}

@@ -28,8 +28,8 @@ def _span(instr, act, token, begin, end):
             store_f32(out + token * stride + 4 * c, a)
             store_f32(out + token * stride + 4 * c + 64, b)
         if quantized != 0:
-            record = load_i64(instr + SUMS) + token * (q_stride // 2) + c // 2
-            quantize_group(a, b, quantized + token * q_stride + c, record)
+            record = load_i64(instr + SUMS) + token * (q_stride // 4) + c // 2
+            quantize_group(a, b, quantized + token * q_stride + 2 * c, record)
 
 
 def _kernel(act: Callable[..., object]) -> Callable[..., None]:

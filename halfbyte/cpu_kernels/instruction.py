@@ -56,7 +56,8 @@ def state(name: str) -> int:
 LAYOUTS: dict[str, Layout] = {
     # `count` is the address of the number of tokens: T, or R behind TakeRows. A zero address means "none".
     "linear": _layout(
-        "count weights x sums x_stride columns rows per_tile chunk bias residual residual_stride out out_stride"
+        "count weights x sums x_stride columns rows per_tile chunk bias residual residual_stride out out_stride "
+        "scratch scratch_bytes"
     ),
     "norm": _layout("count x residual add_out weight out quantized sums width groups eps stride q_stride"),
     "quantize": _layout("count x quantized sums width stride q_stride"),
@@ -83,3 +84,14 @@ NO_WINDOW = 1 << 40
 def attention_scratch_bytes(value_size: int) -> int:
     """What a thread keeps of a tile of eight rows: 16 weights, largest score and sum of each, then its share."""
     return 8 * (64 + 4 + 4 + 4 * ((value_size + 15) // 16 * 16))
+
+
+BLOCK = 32
+"""Groups of 32 columns that matrix work unpacks at a time: 24 KiB, half of a small first cache."""
+UNPACKED = 768
+"""Bytes of an unpacked group: 512 of chunks, then up to four vectors of scales and offsets."""
+
+
+def linear_scratch_bytes(tokens: int) -> int:
+    """What a thread keeps during matrix work: a block of unpacked groups, and the sums of 16 rows of all tokens."""
+    return BLOCK * UNPACKED + 64 * tokens

@@ -1,117 +1,109 @@
 """Matrix kernels, one a format: `out[t] = x[t] @ weights.T (+ bias) (+ residual[t])`.
 
-Threads take chunks of row tiles from the instruction's counter. Within a row tile its packed bytes stay in the cache
-while tiles of tokens pass by: one source for vector work (a tile of one token) and matrix work.
+Threads take chunks of row tiles from the instruction's counter. Many tokens go through `matrix.py` first, which unpacks
+a row tile once for all of them; the few that are left, and a single one, multiply straight from the packed bytes. Both
+do the same float operations in the same order for each token and row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from numba import types
-
 from . import formats
+from .groups import multiply_halves, multiply_whole
 from .instruction import COUNTER, LAYOUTS
 from .jit import helper
 from .lowerings import active
-from .memory import atomic_add, load_i64, store_float
-from .ops import lane, load_f32
+from .matrix import matrix_rows
+from .memory import atomic_add, load_i64
 from .packed import PACKED
-from .tiles import add_loaded, add_to_all, prefetch, store_tile, zeros
-from .vec import op
+from .result import store_result
+from .tiles import add_scaled, dot_small, dot_wide, prefetch, zeros
 
-(
-    COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, CHUNK, BIAS, RESIDUAL, RESIDUAL_STRIDE, OUT, OUT_STRIDE,
-) = LAYOUTS["linear"].offsets()  # fmt: skip
+COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, CHUNK, *_ = LAYOUTS["linear"].offsets()
 
-MATRIX = (0,) * active.isa.tokens[0]
+LONG = (0,) * active.isa.tokens[0]
 MIDDLE = (0,) * active.isa.tokens[-2]
 ONE = (0,)
 
 
-@op(types.void)
-def enter(builder):
-    """Prepare the matrix registers, where there are any."""
-    if active.enter is not None:
-        active.enter(builder)
-
-
-@op(types.void)
-def leave(builder):
-    """Give the matrix registers back."""
-    if active.leave is not None:
-        active.leave(builder)
-
-
 @helper
-def _store(instr, acc, row, token):
-    """Add bias and residual and write 16 rows of a tile; of the last row tile only the rows that exist."""
-    bias, residual, stride = load_i64(instr + BIAS), load_i64(instr + RESIDUAL), load_i64(instr + OUT_STRIDE)
-    if bias != 0:
-        acc = add_to_all(acc, load_f32(bias + 4 * row))
-    if residual != 0:
-        step = load_i64(instr + RESIDUAL_STRIDE)
-        acc = add_loaded(acc, residual + token * step + 4 * row, step)
-    out = load_i64(instr + OUT) + token * stride + 4 * row
-    left = load_i64(instr + ROWS) - row
-    if left >= 16:
-        store_tile(acc, out, stride)
-    else:
-        for v in acc:
-            for i in range(left):
-                store_float(out + 4 * i, lane(v, i))
-            out += stride
-
-
-@helper
-def _tokens(instr, step, columns, step_bytes, element, shape, row, token, count):
+def _quantized_rows(instr, row, shape, token, count, chunks, scales, dot, multiply, groups, step_bytes):
     """Multiply one row tile with as many tiles of tokens as fit; returns the first token left over."""
     packed = load_i64(instr + WEIGHTS) + (row // 16) * load_i64(instr + PER_TILE)
-    steps = load_i64(instr + COLUMNS) // columns
-    stride = load_i64(instr + X_STRIDE)
+    steps, stride = load_i64(instr + COLUMNS) // (32 * groups), load_i64(instr + X_STRIDE)
     while token + len(shape) <= count:
-        acc = zeros(shape)
-        w = packed
-        x = load_i64(instr + X) + token * stride
-        sums = load_i64(instr + SUMS) + token * (stride // 2)
+        acc, w = zeros(shape), packed
+        x, sums = load_i64(instr + X) + token * stride, load_i64(instr + SUMS) + token * (stride // 4)
         for _ in range(steps):
             prefetch(shape, w, step_bytes)
-            acc = step(acc, w, x, sums, stride)
+            for group in range(groups):
+                acc = multiply(acc, dot, chunks(w, group), scales(w, group), x, sums, stride)
+                x, sums = x + 64, sums + 16
             w += step_bytes
-            x += columns * element
-            sums += columns // 2
-        _store(instr, acc, row, token)
+        store_result(instr, acc, row, token)
         token += len(shape)
     return token
 
 
 @helper
-def _sweep(instr, step, columns, step_bytes, element):
-    """Take row tiles until none is left."""
-    count, chunk = load_i64(load_i64(instr + COUNT)), load_i64(instr + CHUNK)
-    tiles = (load_i64(instr + ROWS) + 15) // 16
-    if count >= len(MATRIX):
-        enter()
-    while True:
-        tile = atomic_add(instr + COUNTER, chunk)
-        if tile >= tiles:
-            break
-        for row in range(16 * tile, 16 * min(tile + chunk, tiles), 16):
-            token = _tokens(instr, step, columns, step_bytes, element, MATRIX, row, 0, count)
-            token = _tokens(instr, step, columns, step_bytes, element, MIDDLE, row, token, count)
-            _tokens(instr, step, columns, step_bytes, element, ONE, row, token, count)
-    if count >= len(MATRIX):
-        leave()
+def _float_rows(instr, row, shape, token, count, column, column_bytes):
+    """The same for weights that are floats: one column at a time."""
+    packed = load_i64(instr + WEIGHTS) + (row // 16) * load_i64(instr + PER_TILE)
+    columns, stride = load_i64(instr + COLUMNS), load_i64(instr + X_STRIDE)
+    while token + len(shape) <= count:
+        acc, w, x = zeros(shape), packed, load_i64(instr + X) + token * stride
+        for _ in range(columns):
+            acc = add_scaled(acc, column(w), x, stride)
+            w, x = w + column_bytes, x + 4
+        store_result(instr, acc, row, token)
+        token += len(shape)
+    return token
 
 
-def _kernel(name: str) -> Callable[..., None]:
-    step, family = getattr(formats, name), PACKED[name]
-    columns, step_bytes, element = family.columns, family.step_bytes, family.element_bytes
+def _quantized_kernel(name: str) -> Callable[..., None]:
+    family = PACKED[name]
+    chunks, scales = getattr(formats, f"{name}_chunks"), getattr(formats, f"{name}_scales")
+    groups, step_bytes, wide, halves = family.columns // 32, family.step_bytes, family.wide, family.halves
+    dot, multiply = dot_wide if wide else dot_small, multiply_halves if halves else multiply_whole
+    many = matrix_rows(chunks, scales, groups, step_bytes, wide, halves)
 
     def linear(instr, state, tid, nth):
-        _sweep(instr, step, columns, step_bytes, element)
+        count, chunk = load_i64(load_i64(instr + COUNT)), load_i64(instr + CHUNK)
+        tiles = (load_i64(instr + ROWS) + 15) // 16
+        while True:
+            tile = atomic_add(instr + COUNTER, chunk)
+            if tile >= tiles:
+                break
+            for row in range(16 * tile, 16 * min(tile + chunk, tiles), 16):
+                token = many(instr, row, tid, count)
+                token = _quantized_rows(
+                    instr, row, MIDDLE, token, count, chunks, scales, dot, multiply, groups, step_bytes
+                )
+                _quantized_rows(instr, row, ONE, token, count, chunks, scales, dot, multiply, groups, step_bytes)
 
     return linear
 
 
-KERNELS = {f"linear_{name}": _kernel(name) for name in PACKED}
+def _float_kernel(name: str) -> Callable[..., None]:
+    column, column_bytes = getattr(formats, f"{name}_column"), PACKED[name].step_bytes
+
+    def linear(instr, state, tid, nth):
+        count, chunk = load_i64(load_i64(instr + COUNT)), load_i64(instr + CHUNK)
+        tiles = (load_i64(instr + ROWS) + 15) // 16
+        while True:
+            tile = atomic_add(instr + COUNTER, chunk)
+            if tile >= tiles:
+                break
+            for row in range(16 * tile, 16 * min(tile + chunk, tiles), 16):
+                token = _float_rows(instr, row, LONG, 0, count, column, column_bytes)
+                token = _float_rows(instr, row, MIDDLE, token, count, column, column_bytes)
+                _float_rows(instr, row, ONE, token, count, column, column_bytes)
+
+    return linear
+
+
+KERNELS = {
+    f"linear_{name}": _quantized_kernel(name) if family.quantized else _float_kernel(name)
+    for name, family in PACKED.items()
+}

@@ -60,12 +60,12 @@ def norm(instr, state, tid, nth):
                     store_f32(target + c, mul(mul(load_f32(x + c), root), load_f32(weight + c)))
         if quantized != 0:
             target = quantized + token * load_i64(instr + Q_STRIDE)
-            record = load_i64(instr + SUMS) + token * (load_i64(instr + Q_STRIDE) // 2)
+            record = load_i64(instr + SUMS) + token * (load_i64(instr + Q_STRIDE) // 4)
             root = same(_inverse_root(row, width, eps))
             for c in range(0, width, 32):
                 a = mul(mul(load_f32(row + 4 * c), root), load_f32(weight + 4 * c))
                 b = mul(mul(load_f32(row + 4 * c + 64), root), load_f32(weight + 4 * c + 64))
-                quantize_group(a, b, target + c, record + c // 2)
+                quantize_group(a, b, target + 2 * c, record + c // 2)
 
 
 KERNELS = {"norm": norm}

@@ -175,6 +175,12 @@ def nearest(builder: Any, a: Any) -> Any:
 
 
 @op(F32, F32)
+def floor(builder: Any, a: Any) -> Any:
+    """Rounded down to whole numbers."""
+    return call(builder, "llvm.floor.v16f32", F32.llvm, a)
+
+
+@op(F32, F32)
 def two_to(builder: Any, n: Any) -> Any:
     """2 to the power of whole numbers within -126 .. 127, by writing the exponent."""
     biased = builder.add(builder.fptosi(n, I32.llvm), _same(I32.llvm, 127))

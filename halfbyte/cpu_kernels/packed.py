@@ -12,17 +12,20 @@ ROWS = 16
 class Family:
     """One way to lay out 16 rows: a step holds `columns` columns in `step_bytes` bytes.
 
-    `element_bytes` is what an activation takes: 1 for int8 with sums, 4 for float32.
+    `element_bytes` is what an activation takes: 2 for two planes of bytes, 4 for float32. `wide` says that weights take
+    all 8 bits of a byte, `halves` that the halves of a group of 32 columns have scales of their own.
     """
 
     columns: int
     step_bytes: int
-    element_bytes: int = 1
+    element_bytes: int = 2
+    wide: bool = False
+    halves: bool = False
 
     @property
     def quantized(self) -> bool:
-        """Whether activations are int8."""
-        return self.element_bytes == 1
+        """Whether activations are quantized."""
+        return self.element_bytes == 2
 
     def tile_bytes(self, columns: int) -> int:
         """Bytes of 16 rows of `columns` columns."""
@@ -42,13 +45,13 @@ PACKED: dict[str, Family] = {
     "q4_1": Family(32, 2 * _HALF + _plane(4, 32)),
     "q5_0": Family(32, _HALF + _plane(1, 32) + _plane(4, 32)),
     "q5_1": Family(32, 2 * _HALF + _plane(1, 32) + _plane(4, 32)),
-    "q8_0": Family(32, _HALF + _plane(8, 32)),
+    "q8_0": Family(32, _HALF + _plane(8, 32), wide=True),
     # Scales and offsets of the 8 groups as whole bytes: 0.125 bit a weight more than the file's 6 bits.
     "q4_k": Family(256, 2 * _HALF + 16 * _BYTE + _plane(4, 256)),
     "q5_k": Family(256, 2 * _HALF + 16 * _BYTE + _plane(1, 256) + _plane(4, 256)),
-    "q6_k": Family(256, _HALF + 16 * _BYTE + _plane(4, 256) + _plane(2, 256)),
+    "q6_k": Family(256, _HALF + 16 * _BYTE + _plane(4, 256) + _plane(2, 256), halves=True),
     # Any format with integers and scales: bytes, float scale and offset every 16 columns.
-    "i8": Family(32, 4 * 4 * ROWS + _plane(8, 32)),
+    "i8": Family(32, 4 * 4 * ROWS + _plane(8, 32), wide=True, halves=True),
     "f16": Family(1, _HALF, 4),
     "bf16": Family(1, _HALF, 4),
     "f32": Family(1, 4 * ROWS, 4),

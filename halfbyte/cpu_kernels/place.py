@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..model.program import Program, RopeTable
 from .arena import Arena, rounded
-from .calls import QUANTIZED, Angles, Call, Constant, Count, Kv, Operand, Packed, Ref, Scratch, Stride
+from .calls import QUANTIZED, Angles, Call, Constant, Count, Kv, Operand, Packed, Ref, Scratch, ScratchStride, Stride
 from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, WORDS, state
 from .loader import Kernels
 from .lower import Lowering
@@ -31,15 +31,15 @@ def row_bytes(width: int, quantized: bool) -> int:
 
     Rows a large power of two apart would all fall into the same few lines of the cache.
     """
-    n_bytes = -(-width // 32) * (32 if quantized else 128)
+    n_bytes = -(-width // 32) * (64 if quantized else 128)
     lines = -(-n_bytes // 64)
     return 64 * (lines | 1)
 
 
 def value_bytes(width: int, quantized: bool, rows: int) -> int:
-    """Bytes of a value's form: an int8 row has a record of 16 bytes a group of 32 behind all rows."""
+    """Bytes of a value's form: a quantized row has a record of 16 bytes a group of 32 behind all rows."""
     stride = row_bytes(width, quantized)
-    return rounded(rows * stride + (rows * (stride // 2) if quantized else 0))
+    return rounded(rows * stride + (rows * (stride // 4) if quantized else 0))
 
 
 @dataclass
@@ -138,6 +138,7 @@ class Placed:
     kv: Mapping[tuple[int, str], int]
     angles: Mapping[tuple[RopeTable, str], int]
     scratch: int
+    scratch_stride: int
     state: int
     words: NDArray[np.int64] = field(init=False)
     logits_at: list[int] = field(default_factory=list)
@@ -164,6 +165,8 @@ class Placed:
                 return self.angles[table, part]
             case Scratch():
                 return self.scratch
+            case ScratchStride():
+                return self.scratch_stride
 
     def _address(self, value: str, part: str) -> int:
         if self.plan.root(value) == self.plan.logits:

@@ -1,7 +1,8 @@
 """Vocabulary of the matrix kernels: byte vectors of 16 rows x 4 columns, and tiles of one vector a token.
 
-`chunks` are byte vectors in column order, 4 columns each, unsigned. `x` is the address of the first token's int8
-activations, the next token's lie `stride` bytes further.
+`chunks` are byte vectors in column order, 4 columns each, unsigned. `x` is the address of the first token's
+activations, 64 bytes a group of 32 columns: the upper bytes, then the lower ones. The next token's lie `stride` bytes
+further.
 """
 
 from __future__ import annotations
@@ -81,16 +82,17 @@ def nibbles(builder: Any, address: Any) -> list[Any]:
     return [_low(builder, v) for v in packed] + [_high(builder, v) for v in packed]
 
 
-@_chunk_op(8, types.int64)
-def low_nibbles(builder: Any, address: Any) -> list[Any]:
-    """32 columns from the low halves of 512 bytes."""
-    return [_low(builder, _bytes(builder, address, k)) for k in range(8)]
+def _field(builder: Any, address: Any, k: int, shift: Any, bits: int) -> Any:
+    """`bits` bits at `shift` of the bytes of vector k. Bytes have no shift: move pairs, mask what the neighbour gave."""
+    count = splat(builder, builder.trunc(shift, _i16), 32)
+    pairs = builder.lshr(builder.bitcast(_bytes(builder, address, k), _SHORTS), count)
+    return builder.and_(builder.bitcast(pairs, U8.llvm), _same((1 << bits) - 1))
 
 
-@_chunk_op(8, types.int64)
-def high_nibbles(builder: Any, address: Any) -> list[Any]:
-    """32 columns from the high halves of 512 bytes."""
-    return [_high(builder, _bytes(builder, address, k)) for k in range(8)]
+@_chunk_op(8, types.int64, types.int64)
+def nibbles_at(builder: Any, address: Any, shift: Any) -> list[Any]:
+    """32 columns from the low (`shift` 0) or high (4) halves of 512 bytes."""
+    return [_field(builder, address, k, shift, 4) for k in range(8)]
 
 
 @_chunk_op(8, _chunks(8), U8)
@@ -104,17 +106,9 @@ def add_sixteens(builder: Any, chunks: Any, plane: Any) -> list[Any]:
 
 
 def _add_field(bits: int) -> Any:
-    mask = (1 << bits) - 1
-
     def emit(builder: Any, chunks: Any, address: Any, shift: Any) -> list[Any]:
-        # Bytes have no shift of their own: move pairs and mask off what came from the neighbour.
-        count = splat(builder, builder.trunc(shift, _i16), 32)
-        result = []
-        for k, chunk in enumerate(_list(builder, chunks)):
-            pairs = builder.lshr(builder.bitcast(_bytes(builder, address, k), _SHORTS), count)
-            field = builder.and_(builder.bitcast(pairs, U8.llvm), _same(mask))
-            result.append(builder.or_(chunk, builder.shl(field, _same(4))))
-        return result
+        fields = [builder.shl(_field(builder, address, k, shift, bits), _same(4)) for k in range(8)]
+        return [builder.or_(*pair) for pair in zip(_list(builder, chunks), fields, strict=True)]
 
     emit.__name__ = f"add_{bits}_bits"
     emit.__doc__ = f"Put {bits} bits, found at `shift` in the bytes of 8 vectors at `address`, above the nibbles."
@@ -145,21 +139,24 @@ def zeros(builder: Any, shape: list[Any]) -> list[Any]:
     return [ir.Constant(F32.llvm, None)] * len(shape)
 
 
+def _sums(builder: Any, chunks: list[Any], x: Any, bits: int) -> Any:
+    """Sums of one token: its two planes of activations lie 32 bytes apart, the first counts 256 times the second."""
+    planes = []
+    for plane in (0, 32):
+        sums = ir.Constant(I32.llvm, None)
+        for k, chunk in enumerate(chunks):
+            four = builder.load(pointer(builder, builder.add(x, _i64(plane + 4 * k)), _i32), align=1)
+            same = builder.bitcast(splat(builder, four, LANES), U8.llvm)
+            sums = active.dot4(builder, sums, chunk, same, bits)
+        planes.append(sums)
+    return builder.add(builder.shl(planes[0], ir.Constant(I32.llvm, [8] * LANES)), planes[1])
+
+
 def _dot(bits: int) -> Any:
     def emit(builder: Any, like: list[Any], chunks: Any, x: Any, stride: Any) -> list[Any]:
-        vectors = _list(builder, chunks)
-        if len(like) == active.isa.tokens[0] and active.dot_matrix is not None:
-            return active.dot_matrix(builder, vectors, x, stride)
         # Token by token: the columns are constant offsets from one address register.
-        dots = []
-        for t in range(len(like)):
-            own, sums = _at(builder, x, stride, t), ir.Constant(I32.llvm, None)
-            for k, chunk in enumerate(vectors):
-                four = builder.load(pointer(builder, builder.add(own, _i64(4 * k)), _i32), align=1)
-                same = builder.bitcast(splat(builder, four, LANES), U8.llvm)
-                sums = active.dot4(builder, sums, chunk, same, bits)
-            dots.append(sums)
-        return dots
+        vectors = _list(builder, chunks)
+        return [_sums(builder, vectors, _at(builder, x, stride, t), bits) for t in range(len(like))]
 
     emit.__name__ = f"dot_u{bits}"
     emit.__doc__ = f"Sums of chunk * activation over the chunks' columns; chunk bytes are below {1 << bits}."
@@ -168,6 +165,29 @@ def _dot(bits: int) -> Any:
 
 dot_small = _dot(7)
 dot_wide = _dot(8)
+
+
+def _dot_stored(depth: int, bits: int) -> Any:
+    def emit(builder: Any, like: list[Any], chunks: Any, x: Any, stride: Any) -> list[Any]:
+        if active.dot_matrix is not None:
+            return active.dot_matrix(builder, depth, chunks, x, stride)
+        vectors = [_bytes(builder, chunks, k) for k in range(depth)]
+        return [_sums(builder, vectors, _at(builder, x, stride, t), bits) for t in range(len(like))]
+
+    emit.__name__ = f"dot_stored_{depth}_u{bits}"
+    emit.__doc__ = f"As `dot_u{bits}`, of {depth} chunks that lie at an address; the tile is as long as a matrix tile."
+    return tile_op(I32, TILE, types.int64, types.int64, types.int64)(emit)
+
+
+dot_stored_small, dot_stored_wide = _dot_stored(8, 7), _dot_stored(8, 8)
+dot_half_small, dot_half_wide = _dot_stored(4, 7), _dot_stored(4, 8)
+
+
+@op(types.void, types.int64, _chunks(8))
+def store_chunks(builder: Any, address: Any, chunks: Any) -> None:
+    """Store eight chunks, 512 bytes."""
+    for k, chunk in enumerate(_list(builder, chunks)):
+        builder.store(chunk, pointer(builder, builder.add(address, _i64(64 * k)), U8.llvm), align=64)
 
 
 @tile_op(F32, TILE, TILE, F32, types.int64, types.int64)

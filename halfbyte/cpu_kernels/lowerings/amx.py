@@ -12,22 +12,22 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from ..vec import I32, LANES, U8, call, pointer
+from ..vec import I32, LANES, call, pointer
 from .avx512_vnni import dot4, pause
 
 __all__ = ["dot4", "dot_matrix", "enter", "leave", "pause"]
 
 _i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_SUMS = _i8(0)
-_BY_DEPTH = {8: (_i8(1), _i8(2)), 4: (_i8(3), _i8(4))}
-"""Number of chunks to the registers of tokens and of weights."""
+_UPPER_SUMS, _LOWER_SUMS = _i8(0), _i8(1)
+_BY_DEPTH = {8: (_i8(2), _i8(3), _i8(4)), 4: (_i8(5), _i8(6), _i8(7))}
+"""Number of chunks to the registers of upper bytes, of lower bytes and of weights."""
 
 
 def _configuration() -> bytes:
     """Palette 1; per register the bytes of a row and the number of rows."""
-    row_bytes = [64, 32, 64, 16, 64]
-    rows = [16, 16, 8, 16, 4]
-    pad = [0] * (16 - len(rows))
+    row_bytes = [64, 64, 32, 32, 64, 16, 16, 64]
+    rows = [16, 16, 16, 16, 8, 16, 16, 4]
+    pad = [0] * 8
     return struct.pack("<BB14x16H16B", 1, 0, *row_bytes, *pad, *rows, *pad)
 
 
@@ -45,17 +45,19 @@ def leave(builder: Any) -> None:
     call(builder, "llvm.x86.tilerelease", ir.VoidType())
 
 
-def dot_matrix(builder: Any, chunks: list[Any], x: Any, stride: Any) -> list[Any]:
-    """Sums of 16 tokens over the columns of `chunks`, one vector of 16 rows a token."""
-    tokens, weights = _BY_DEPTH[len(chunks)]
-    packed = cgutils.alloca_once(builder, ir.ArrayType(U8.llvm, 8))
-    sums = cgutils.alloca_once(builder, ir.ArrayType(I32.llvm, LANES))
-    for i, chunk in enumerate(chunks):
-        builder.store(chunk, builder.gep(packed, [_i32(0), _i32(i)]))
-    void, width = ir.VoidType(), _i64(64)
-    call(builder, "llvm.x86.tilezero", void, _SUMS)
-    call(builder, "llvm.x86.tileloadd64", void, weights, builder.bitcast(packed, _i8.as_pointer()), width)
-    call(builder, "llvm.x86.tileloadd64", void, tokens, pointer(builder, x, _i8), stride)
-    call(builder, "llvm.x86.tdpbsud", void, _SUMS, tokens, weights)
-    call(builder, "llvm.x86.tilestored64", void, _SUMS, builder.bitcast(sums, _i8.as_pointer()), width)
-    return [builder.load(builder.gep(sums, [_i32(0), _i32(t)])) for t in range(LANES)]
+def dot_matrix(builder: Any, depth: int, chunks: Any, x: Any, stride: Any) -> list[Any]:
+    """Sums of 16 tokens over the `depth` chunks at an address, one vector of 16 rows a token."""
+    upper, lower, weights = _BY_DEPTH[depth]
+    void = ir.VoidType()
+    call(builder, "llvm.x86.tileloadd64", void, weights, pointer(builder, chunks, _i8), _i64(64))
+    sums = []
+    for target, plane, offset in ((_UPPER_SUMS, upper, 0), (_LOWER_SUMS, lower, 32)):
+        place = cgutils.alloca_once(builder, ir.ArrayType(I32.llvm, LANES))
+        call(builder, "llvm.x86.tilezero", void, target)
+        where = pointer(builder, builder.add(x, _i64(offset)), _i8)
+        call(builder, "llvm.x86.tileloadd64", void, plane, where, stride)
+        call(builder, "llvm.x86.tdpbsud", void, target, plane, weights)
+        call(builder, "llvm.x86.tilestored64", void, target, builder.bitcast(place, _i8.as_pointer()), _i64(64))
+        sums.append([builder.load(builder.gep(place, [_i32(0), _i32(t)])) for t in range(LANES)])
+    eight = ir.Constant(I32.llvm, [8] * LANES)
+    return [builder.add(builder.shl(high, eight), low) for high, low in zip(*sums, strict=True)]

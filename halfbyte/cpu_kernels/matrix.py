@@ -1,0 +1,128 @@
+"""Many tokens times one row tile: unpack a block of columns once, then let all tiles of tokens pass by it.
+
+Unpacked, every format looks alike: chunks of bytes, scales and offsets. Sums of a tile wait in the thread's scratch
+between two blocks, so each token still adds up its groups in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+
+from .groups import FIRST_SUM, SECOND_SUM, SUM, add_group
+from .instruction import BLOCK, LAYOUTS, UNPACKED
+from .jit import helper
+from .lowerings import active
+from .memory import load_i64
+from .ops import load_f32, store_f32
+from .result import SCRATCH, SCRATCH_BYTES, store_result
+from .tiles import (
+    dot_half_small,
+    dot_half_wide,
+    dot_stored_small,
+    dot_stored_wide,
+    load_tile,
+    store_chunks,
+    store_tile,
+    zeros,
+)  # fmt: skip
+from .vec import op
+
+COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, CHUNK, *_ = LAYOUTS["linear"].offsets()
+SHAPE = (0,) * active.isa.tokens[0]
+SCALES = 512
+
+
+@op(types.void)
+def enter(builder: Any) -> None:
+    """Prepare the matrix registers, where there are any."""
+    if active.enter is not None:
+        active.enter(builder)
+
+
+@op(types.void)
+def leave(builder: Any) -> None:
+    """Give the matrix registers back."""
+    if active.leave is not None:
+        active.leave(builder)
+
+
+@helper
+def _store_scales(target, scales):
+    """Store the two or four vectors of a group."""
+    for v in scales:
+        store_f32(target, v)
+        target += 64
+
+
+def _multiplier(wide: bool, halves: bool) -> Callable[..., Any]:
+    """One unpacked group times a tile of tokens."""
+    whole, half = (dot_stored_wide, dot_half_wide) if wide else (dot_stored_small, dot_half_small)
+
+    @helper
+    def multiply_whole(acc, group, x, sums, stride):
+        scale, offset = load_f32(group + SCALES), load_f32(group + SCALES + 64)
+        return add_group(acc, whole(acc, group, x, stride), scale, offset, sums, SUM, stride)
+
+    @helper
+    def multiply_halves(acc, group, x, sums, stride):
+        scale, offset = load_f32(group + SCALES), load_f32(group + SCALES + 64)
+        acc = add_group(acc, half(acc, group, x, stride), scale, offset, sums, FIRST_SUM, stride)
+        scale, offset = load_f32(group + SCALES + 128), load_f32(group + SCALES + 192)
+        return add_group(acc, half(acc, group + 256, x + 16, stride), scale, offset, sums, SECOND_SUM, stride)
+
+    return multiply_halves if halves else multiply_whole
+
+
+def matrix_rows(
+    chunks: Any, scales: Any, per_step: int, step_bytes: int, wide: bool, halves: bool
+) -> Callable[..., Any]:
+    """A helper that does the full tiles of tokens of one row tile and returns the first token left over."""
+    multiply = _multiplier(wide, halves)
+
+    @helper
+    def unpack(packed, first, last, target):
+        for group in range(first, last):
+            w = packed + (group // per_step) * step_bytes
+            store_chunks(target, chunks(w, group % per_step))
+            _store_scales(target + SCALES, scales(w, group % per_step))
+            target += UNPACKED
+
+    @helper
+    def block(instr, row, end, scratch, first, last, groups):
+        """All tiles of tokens over the groups `first` to `last - 1`."""
+        stride = load_i64(instr + X_STRIDE)
+        for token in range(0, end, len(SHAPE)):
+            partial = scratch + BLOCK * UNPACKED + 64 * token
+            acc = zeros(SHAPE)
+            if first > 0:
+                acc = load_tile(acc, partial, 64)
+            x = load_i64(instr + X) + token * stride + 64 * first
+            sums = load_i64(instr + SUMS) + token * (stride // 4) + 16 * first
+            for group in range(scratch, scratch + UNPACKED * (last - first), UNPACKED):
+                acc = multiply(acc, group, x, sums, stride)
+                x, sums = x + 64, sums + 16
+            if last < groups:
+                store_tile(acc, partial, 64)
+            else:
+                store_result(instr, acc, row, token)
+
+    @helper
+    def rows(instr, row, tid, count):
+        end = count // len(SHAPE) * len(SHAPE)
+        if end == 0:
+            return 0
+        scratch = load_i64(instr + SCRATCH) + tid * load_i64(instr + SCRATCH_BYTES)
+        packed = load_i64(instr + WEIGHTS) + (row // 16) * load_i64(instr + PER_TILE)
+        groups = load_i64(instr + COLUMNS) // 32
+        enter()
+        for first in range(0, groups, BLOCK):
+            last = min(first + BLOCK, groups)
+            unpack(packed, first, last, scratch)
+            block(instr, row, end, scratch, first, last, groups)
+        leave()
+        return end
+
+    return rows
