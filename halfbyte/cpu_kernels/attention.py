@@ -27,16 +27,33 @@ TOKENS, POSITIONS, SEQ_OF, PAGE_TABLE, MAX_PAGES = (
 ROWS = 8
 EIGHT, FOUR, ONE = (0,) * 8, (0,) * 4, (0,)
 WEIGHTS, PEAKS, SUMS, SHARES = 0, 64 * ROWS, 68 * ROWS, 72 * ROWS
-"""A thread's scratch: 16 weights a row, each row's largest score and sum, then its weighted values."""
+"""A thread's scratch: 16 weights a row, each row's largest score and sum, its weighted values; then the queries."""
 NOTHING_YET = np.float32(-1e30)
 
 
 @helper
-def _scores(instr, shape, q, q_step, page, scratch):
-    """Dot products of each row with the 16 keys of a page."""
-    acc = zeros(shape)
+def _stage(instr, shape, q, q_step, scratch):
+    """Copy the queries of a tile, channel by channel: the rows' values of a channel lie side by side."""
+    target = queries(instr, scratch)
     for c in range(load_i64(instr + KEY_SIZE)):
-        acc = add_scaled(acc, load_f16(page + 32 * c), q + 4 * c, q_step)
+        for row in range(len(shape)):
+            store_float(target + 4 * row, load_float(q + row * q_step + 4 * c))
+        target += 4 * len(shape)
+
+
+@helper
+def queries(instr, scratch):
+    """Where the staged queries lie: behind the shares of eight rows."""
+    return scratch + SHARES + 4 * ROWS * padded(load_i64(instr + VALUE_SIZE))
+
+
+@helper
+def _scores(instr, shape, page, scratch):
+    """Dot products of each row with the 16 keys of a page."""
+    acc, q = zeros(shape), queries(instr, scratch)
+    for c in range(load_i64(instr + KEY_SIZE)):
+        acc = add_scaled(acc, load_f16(page + 32 * c), q, 4)
+        q += 4 * len(shape)
     store_tile(acc, scratch + WEIGHTS, 64)
 
 
@@ -51,15 +68,16 @@ def _soften(instr, scratch, row, first, last):
     before = load_float(scratch + PEAKS + 4 * row)
     peak = max(before, largest(score))
     weights = math.exp(sub(score, same(peak)))
-    shrink = math.exp(same(before - peak))
     store_f32(scratch + WEIGHTS + 64 * row, weights)
-    store_float(scratch + PEAKS + 4 * row, peak)
-    store_float(scratch + SUMS + 4 * row, load_float(scratch + SUMS + 4 * row) * lane(shrink, 0) + total(weights))
     if peak != before:
+        shrink = math.exp(same(before - peak))
+        store_float(scratch + PEAKS + 4 * row, peak)
+        store_float(scratch + SUMS + 4 * row, load_float(scratch + SUMS + 4 * row) * lane(shrink, 0))
         size = padded(load_i64(instr + VALUE_SIZE))
         shares = scratch + SHARES + 4 * row * size
         for c in range(0, 4 * size, 64):
             store_f32(shares + c, mul(load_f32(shares + c), shrink))
+    store_float(scratch + SUMS + 4 * row, load_float(scratch + SUMS + 4 * row) + total(weights))
 
 
 @helper
@@ -110,6 +128,7 @@ def _tile(instr, state, shape, token, token_step, head, scratch):
     q = load_i64(instr + Q) + token * load_i64(instr + Q_STRIDE) + 4 * head * key_size
     pages = load_i64(state + PAGE_TABLE)
     pages += 4 * load_i32(load_i64(state + SEQ_OF) + 4 * token) * load_i64(state + MAX_PAGES)
+    _stage(instr, shape, q, q_step, scratch)
     for row in range(len(shape)):
         store_float(scratch + PEAKS + 4 * row, NOTHING_YET)
         store_float(scratch + SUMS + 4 * row, np.float32(0))
@@ -117,7 +136,7 @@ def _tile(instr, state, shape, token, token_step, head, scratch):
         store_f32(scratch + SHARES + c, same(0.0))
     for index in range(max(0, oldest - window + 1) // 16, newest // 16 + 1):
         slot = (load_i32(pages + 4 * index) * kv_heads + kv_head) * 32
-        _scores(instr, shape, q, q_step, load_i64(instr + KEYS) + slot * key_size, scratch)
+        _scores(instr, shape, load_i64(instr + KEYS) + slot * key_size, scratch)
         for row in range(len(shape)):
             end = load_i32(positions + 4 * token_step * row) + 1 - 16 * index
             _soften(instr, scratch, row, max(0, end - window), end)

@@ -177,7 +177,7 @@ def _kv_write(low: Lowering, op: ir.KvWrite, later: tuple[ir.Op, ...]) -> None:
 
 
 def _attention(low: Lowering, op: ir.Attention, later: tuple[ir.Op, ...]) -> None:
-    scratch = attention_scratch_bytes(op.value_size)
+    scratch = attention_scratch_bytes(op.key_size, op.value_size)
     operands: dict[str, Operand] = {
         "q": Ref(op.q),
         "keys": Kv(op.layer, "keys"),

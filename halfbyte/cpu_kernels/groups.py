@@ -7,26 +7,19 @@ holds its scale, its scaled sum over the group, and those over the halves.
 from __future__ import annotations
 
 from .jit import helper
-from .tiles import add_products, add_scaled
+from .tiles import add_group
 
-SCALE, SUM, FIRST_SUM, SECOND_SUM = 0, 4, 8, 12
-
-
-@helper
-def add_group(acc, dots, scale, offset, sums, which, stride):
-    """`acc += scale * dots + offset * sum`, the scale of the token's bytes included; `which` names the sum."""
-    acc = add_products(acc, dots, scale, sums + SCALE, stride // 4)
-    return add_scaled(acc, offset, sums + which, stride // 4)
+SUM, FIRST_SUM, SECOND_SUM = 4, 8, 12
 
 
 @helper
 def multiply_whole(acc, dot, chunks, scales, x, sums, stride):
     """A group with one scale and offset."""
-    return add_group(acc, dot(acc, chunks, x, stride), scales[0], scales[1], sums, SUM, stride)
+    return add_group(acc, dot(acc, chunks, x, stride), scales[0], scales[1], sums, SUM, stride // 4)
 
 
 @helper
 def multiply_halves(acc, dot, chunks, scales, x, sums, stride):
     """A group whose halves have their own."""
-    acc = add_group(acc, dot(acc, chunks[:4], x, stride), scales[0], scales[1], sums, FIRST_SUM, stride)
-    return add_group(acc, dot(acc, chunks[4:], x + 16, stride), scales[2], scales[3], sums, SECOND_SUM, stride)
+    acc = add_group(acc, dot(acc, chunks[:4], x, stride), scales[0], scales[1], sums, FIRST_SUM, stride // 4)
+    return add_group(acc, dot(acc, chunks[4:], x + 16, stride), scales[2], scales[3], sums, SECOND_SUM, stride // 4)

@@ -81,9 +81,9 @@ NO_WINDOW = 1 << 40
 """A window no sequence fills: attention to all that came before."""
 
 
-def attention_scratch_bytes(value_size: int) -> int:
-    """What a thread keeps of a tile of eight rows: 16 weights, largest score and sum of each, then its share."""
-    return 8 * (64 + 4 + 4 + 4 * ((value_size + 15) // 16 * 16))
+def attention_scratch_bytes(key_size: int, value_size: int) -> int:
+    """What a thread keeps of eight rows: 16 weights, largest score and sum of each, its share, its query."""
+    return 8 * (64 + 4 + 4 + 4 * ((value_size + 15) // 16 * 16) + 4 * key_size)
 
 
 BLOCK = 32

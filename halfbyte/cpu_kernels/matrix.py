@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import types
 
-from .groups import FIRST_SUM, SECOND_SUM, SUM, add_group
+from .groups import FIRST_SUM, SECOND_SUM, SUM
 from .instruction import BLOCK, LAYOUTS, UNPACKED
 from .jit import helper
 from .lowerings import active
@@ -19,6 +19,7 @@ from .memory import load_i64
 from .ops import load_f32, store_f32
 from .result import SCRATCH, SCRATCH_BYTES, store_result
 from .tiles import (
+    add_group,
     dot_half_small,
     dot_half_wide,
     dot_stored_small,
@@ -64,14 +65,14 @@ def _multiplier(wide: bool, halves: bool) -> Callable[..., Any]:
     @helper
     def multiply_whole(acc, group, x, sums, stride):
         scale, offset = load_f32(group + SCALES), load_f32(group + SCALES + 64)
-        return add_group(acc, whole(acc, group, x, stride), scale, offset, sums, SUM, stride)
+        return add_group(acc, whole(acc, group, x, stride), scale, offset, sums, SUM, stride // 4)
 
     @helper
     def multiply_halves(acc, group, x, sums, stride):
         scale, offset = load_f32(group + SCALES), load_f32(group + SCALES + 64)
-        acc = add_group(acc, half(acc, group, x, stride), scale, offset, sums, FIRST_SUM, stride)
+        acc = add_group(acc, half(acc, group, x, stride), scale, offset, sums, FIRST_SUM, stride // 4)
         scale, offset = load_f32(group + SCALES + 128), load_f32(group + SCALES + 192)
-        return add_group(acc, half(acc, group + 256, x + 16, stride), scale, offset, sums, SECOND_SUM, stride)
+        return add_group(acc, half(acc, group + 256, x + 16, stride), scale, offset, sums, SECOND_SUM, stride // 4)
 
     return multiply_halves if halves else multiply_whole
 

@@ -33,7 +33,7 @@ def _root() -> Path:
         return Path(base) / "kernels"
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("halfbyte")) / "kernels"
+    return Path(platformdirs.user_cache_dir("halfbyte", appauthor=False)) / "kernels"
 
 
 @functools.cache

@@ -83,7 +83,7 @@ def nibbles(builder: Any, address: Any) -> list[Any]:
 
 
 def _field(builder: Any, address: Any, k: int, shift: Any, bits: int) -> Any:
-    """`bits` bits at `shift` of the bytes of vector k. Bytes have no shift: move pairs, mask what the neighbour gave."""
+    """`bits` bits at `shift` of the bytes of vector k. Bytes have no shift: move pairs, mask the neighbour's bits."""
     count = splat(builder, builder.trunc(shift, _i16), 32)
     pairs = builder.lshr(builder.bitcast(_bytes(builder, address, k), _SHORTS), count)
     return builder.and_(builder.bitcast(pairs, U8.llvm), _same((1 << bits) - 1))
@@ -190,13 +190,17 @@ def store_chunks(builder: Any, address: Any, chunks: Any) -> None:
         builder.store(chunk, pointer(builder, builder.add(address, _i64(64 * k)), U8.llvm), align=64)
 
 
-@tile_op(F32, TILE, TILE, F32, types.int64, types.int64)
-def add_products(builder: Any, acc: list[Any], dots: list[Any], scale: Any, xs: Any, stride: Any) -> list[Any]:
-    """`acc += dots * (scale * xs)` with each token's own float at `xs`."""
+@tile_op(F32, TILE, TILE, F32, F32, types.int64, types.int64, types.int64)
+def add_group(
+    builder: Any, acc: list[Any], dots: list[Any], scale: Any, offset: Any, records: Any, which: Any, stride: Any
+) -> list[Any]:
+    """`acc += dots * (scale * s) + offset * sum`; a token's record starts with s and holds the sum at byte `which`."""
     result = []
     for t, (a, d) in enumerate(zip(acc, dots, strict=True)):
-        own = _splat_float(builder, _at(builder, xs, stride, t))
-        result.append(_fma(builder, builder.sitofp(d, F32.llvm), builder.fmul(scale, own), a))
+        record = _at(builder, records, stride, t)
+        own, total = _splat_float(builder, record), _splat_float(builder, builder.add(record, which))
+        a = _fma(builder, builder.sitofp(d, F32.llvm), builder.fmul(scale, own), a)
+        result.append(_fma(builder, offset, total, a))
     return result
 
 

@@ -49,15 +49,20 @@ def dot_matrix(builder: Any, depth: int, chunks: Any, x: Any, stride: Any) -> li
     """Sums of 16 tokens over the `depth` chunks at an address, one vector of 16 rows a token."""
     upper, lower, weights = _BY_DEPTH[depth]
     void = ir.VoidType()
+    places = []
     call(builder, "llvm.x86.tileloadd64", void, weights, pointer(builder, chunks, _i8), _i64(64))
-    sums = []
     for target, plane, offset in ((_UPPER_SUMS, upper, 0), (_LOWER_SUMS, lower, 32)):
-        place = cgutils.alloca_once(builder, ir.ArrayType(I32.llvm, LANES))
+        with builder.goto_entry_block():  # not numba's helper, which would clear it at every use
+            places.append(builder.alloca(ir.ArrayType(I32.llvm, LANES)))
         call(builder, "llvm.x86.tilezero", void, target)
         where = pointer(builder, builder.add(x, _i64(offset)), _i8)
         call(builder, "llvm.x86.tileloadd64", void, plane, where, stride)
         call(builder, "llvm.x86.tdpbsud", void, target, plane, weights)
+    for target, place in zip((_UPPER_SUMS, _LOWER_SUMS), places, strict=True):
         call(builder, "llvm.x86.tilestored64", void, target, builder.bitcast(place, _i8.as_pointer()), _i64(64))
-        sums.append([builder.load(builder.gep(place, [_i32(0), _i32(t)])) for t in range(LANES)])
-    eight = ir.Constant(I32.llvm, [8] * LANES)
-    return [builder.add(builder.shl(high, eight), low) for high, low in zip(*sums, strict=True)]
+    return [_combine(builder, *places, t) for t in range(LANES)]
+
+
+def _combine(builder: Any, upper: Any, lower: Any, t: int) -> Any:
+    high, low = (builder.load(builder.gep(place, [_i32(0), _i32(t)])) for place in (upper, lower))
+    return builder.add(builder.shl(high, ir.Constant(I32.llvm, [8] * LANES)), low)
