@@ -6,6 +6,8 @@ The products of bytes are what every CPU is fast at, and one plane of 8 bits is 
 
 from __future__ import annotations
 
+import numpy as np
+
 from .instruction import LAYOUTS
 from .jit import helper
 from .memory import load_i64, store_float
@@ -14,8 +16,10 @@ from .ops import absolute, add, floor, largest, load_f32, maximum, mul, nearest,
 COUNT, X, QUANTIZED, SUMS, WIDTH, STRIDE, Q_STRIDE = LAYOUTS["quantize"].offsets()
 
 
-LARGEST = 127 * 256
+LARGEST = np.float32(127 * 256)
 """What the largest magnitude of a group becomes: its upper byte is 127, its lower one 0."""
+NOTHING = np.float32(1e-30)
+"""Groups of smaller numbers become zeros: the inverse of their scale would be infinite."""
 
 
 @helper
@@ -31,7 +35,7 @@ def quantize_group(a, b, target, record):
     """Two vectors of 16 columns to 64 bytes and a record: scale, scaled sum, and those of the two halves."""
     peak = largest(maximum(absolute(a), absolute(b)))
     scale = peak / LARGEST
-    inverse = LARGEST / peak if peak > 0 else peak * 0
+    inverse = LARGEST / peak if peak > NOTHING else np.float32(0)
     a, b = nearest(mul(a, same(inverse))), nearest(mul(b, same(inverse)))
     _store_planes(a, target)
     _store_planes(b, target + 16)
