@@ -12,8 +12,8 @@ from halfbyte.quant import FORMATS
 from tests.cpu_kernels.kernel_sets import DETECTED, ready
 from tests.quant.random_blocks import random_blocks
 
-ROWS, COLUMNS, TOKENS = 530, 512, 21
-"""33 tiles of rows and two rows more; tokens for every length of tile, and some left over."""
+ROWS, COLUMNS, TOKENS = 530, 1280, 21
+"""33 tiles of rows and two rows more; more columns than are unpacked at a time; tokens for every length of tile."""
 
 
 def random_weight(format_name, rows, columns, seed=0):
@@ -79,21 +79,25 @@ def batch_of(tokens):
     return StepBatch(ids, none, none, none, table, none[:1], np.arange(len(ids), dtype=np.int32))
 
 
-def as_int8(x):
-    """Activations as kernels round them: int8 in groups of 32, the largest magnitude becomes 127; f32[T, M]."""
+LARGEST = 127 * 256
+"""What the largest magnitude of a group of activations becomes."""
+
+
+def rounded(x):
+    """Activations as kernels round them: whole multiples of a scale for each group of 32; f32[T, M]."""
     groups = np.asarray(x, np.float32).reshape(len(x), -1, 32)
     peak = np.abs(groups).max(axis=2, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        inverse = np.where(peak > 0, np.float32(127) / peak, np.float32(0))
-    return (np.rint(groups * inverse) * (peak / np.float32(127))).reshape(x.shape)
+        inverse = np.where(peak > 0, np.float32(LARGEST) / peak, np.float32(0))
+    return (np.rint(groups * inverse) * (peak / np.float32(LARGEST))).reshape(x.shape)
 
 
-def takes_int8(weight):
+def takes_rounded(weight):
     family = packed.family_of(weight.format.name, weight.format.planes is not None)
     return packed.PACKED[family].quantized and weight.shape[1] % packed.PACKED[family].columns == 0
 
 
 def expected(weight, x):
     """f64[T, N]: the product of what the kernel is given, rounded activations included."""
-    given = as_int8(x) if takes_int8(weight) else x
+    given = rounded(x) if takes_rounded(weight) else x
     return given.astype(np.float64) @ weight.decode().astype(np.float64).T

@@ -7,10 +7,10 @@ from halfbyte.quant import FORMATS
 from tests.cpu_kernels.kernel_sets import DETECTED, ISAS_HERE, families_on
 from tests.cpu_kernels.products import COLUMNS, ROWS, TOKENS, Product, expected, random_weight
 
-# Relative L2 error against float64 on the same int8 activations. Measured: 1.2e-7 to 1.8e-7 in int8, 4.2e-7 where 512
-# float32 products are added one by one. Bytes that stand far above their offset cancel: q2_k in `i8` 4.4e-6.
-BUDGET = dict.fromkeys(("f16", "bf16", "f32"), 2e-6) | {"i8": 2.5e-5}
-INT8_BUDGET = 1e-6
+# Relative L2 error against float64 on the same rounded activations. Measured: 1.7e-7 to 2.4e-7, and 6.5e-7 where 1280
+# float32 products are added one by one. Bytes that stand far above their value cancel: q2_k in `i8` 3.7e-6.
+BUDGET = dict.fromkeys(("f16", "bf16", "f32"), 3e-6) | {"i8": 2e-5}
+QUANTIZED = 1.2e-6
 FORMAT_OF = {"i8": "q2_k"}
 CASES = [(isa_name, family) for isa_name in ISAS_HERE for family in families_on(isa_name)]
 
@@ -42,7 +42,7 @@ def distance(a, b):
 
 
 def test_products_are_within_budget_of_double_precision(case):
-    assert distance(case.whole, expected(case.weight, case.x)) < BUDGET.get(case.family, INT8_BUDGET)
+    assert distance(case.whole, expected(case.weight, case.x)) < BUDGET.get(case.family, QUANTIZED)
 
 
 def test_any_number_of_tokens_gives_the_same_bits(case):
@@ -66,7 +66,7 @@ def test_instruction_sets_agree_to_rounding(family, rng):
     weight = random_weight(family, ROWS, COLUMNS)
     first, *others = (one_product(weight, x, isa_name=name) for name in ISAS_HERE)
     for other in others:  # today they are equal to the bit
-        assert distance(other, first) < BUDGET.get(family, INT8_BUDGET)
+        assert distance(other, first) < BUDGET.get(family, QUANTIZED)
 
 
 def one_product(weight, x, **options):
@@ -81,7 +81,7 @@ def one_product(weight, x, **options):
 def test_any_number_of_rows(name, rows, rng):
     x = rng.standard_normal((rows, 256)).astype(np.float32)
     weight = random_weight(name, rows, 256)
-    assert distance(one_product(weight, x), expected(weight, x)) < BUDGET.get(name, INT8_BUDGET)
+    assert distance(one_product(weight, x), expected(weight, x)) < BUDGET.get(name, QUANTIZED)
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in families_on(DETECTED) or name == "i8"])
