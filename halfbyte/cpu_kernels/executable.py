@@ -111,14 +111,14 @@ class CpuExecutable:
         angle_bytes = {table: 8 * self.max_tokens * len(table.inv_freq) for table in tables}
         size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + 256
         size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
-        size += sum(rounded(angle_bytes[table]) + rounded(4 * len(table.inv_freq)) for table in tables)
+        size += sum(rounded(angle_bytes[table]) + rounded(8 * len(table.inv_freq)) for table in tables)
         arena = Arena(size, "the buffers of a step")
         kv_bytes = kv_page_bytes(program, PAGE_LEN) * self.n_pages + 128 * len(program.kv_layers)
         self._kv_arena = Arena(kv_bytes, "the key/value pages")
         angles: dict[tuple[RopeTable, str], int] = {}
         for table in tables:
             angles[table, "angles"] = arena.take(angle_bytes[table])
-            angles[table, "inv_freq"] = _store(arena, np.asarray(table.inv_freq, np.float32), 0)
+            angles[table, "inv_freq"] = _store(arena, np.asarray(table.inv_freq), 0)
         constants = {name: _store(arena, weight.decode().reshape(-1), 32) for name, weight in vectors.items()}
         pieces = [arena.take(size) for size in plan.sizes]
         kv, work = self._take_kv(), arena.take(scratch * threads)
@@ -222,8 +222,8 @@ def _operands(calls: Sequence[Call]) -> Iterator[Operand]:
     return (operand for call in calls for operand in call.operands.values())
 
 
-def _store(arena: Arena, values: NDArray[np.float32], padding: int) -> int:
+def _store(arena: Arena, values: NDArray[np.floating], padding: int) -> int:
     """Copy floats into the arena with `padding` zeros behind."""
-    address = arena.take(4 * (len(values) + padding))
-    arena.view(address, (len(values),), np.float32)[:] = values
+    address = arena.take(values.itemsize * (len(values) + padding))
+    arena.view(address, (len(values),), values.dtype.type)[:] = values
     return address

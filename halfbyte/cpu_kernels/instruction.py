@@ -92,6 +92,12 @@ UNPACKED = 768
 """Bytes of an unpacked group: 512 of chunks, then up to four vectors of scales and offsets."""
 
 
+PLACE = 2048
+"""Bytes of the integer sums of 16 tokens x 16 rows in two planes."""
+
+
 def linear_scratch_bytes(tokens: int) -> int:
-    """What a thread keeps during matrix work: a block of unpacked groups, and the sums of 16 rows of all tokens."""
-    return BLOCK * UNPACKED + 64 * tokens
+    """What a thread keeps during matrix work: a block of unpacked groups, integer sums of two groups with halves, and
+    the sums of 16 rows of all tokens.
+    """
+    return BLOCK * UNPACKED + 4 * PLACE + 64 * tokens

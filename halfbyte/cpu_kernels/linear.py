@@ -14,7 +14,7 @@ from .groups import multiply_halves, multiply_whole
 from .instruction import COUNTER, LAYOUTS
 from .jit import helper
 from .lowerings import active
-from .matrix import matrix_rows
+from .matrix import enter, leave, matrix_rows
 from .memory import atomic_add, load_i64
 from .packed import PACKED
 from .result import store_result
@@ -71,6 +71,8 @@ def _quantized_kernel(name: str) -> Callable[..., None]:
     def linear(instr, state, tid, nth):
         count, chunk = load_i64(load_i64(instr + COUNT)), load_i64(instr + CHUNK)
         tiles = (load_i64(instr + ROWS) + 15) // 16
+        if count >= len(LONG):
+            enter()
         while True:
             tile = atomic_add(instr + COUNTER, chunk)
             if tile >= tiles:
@@ -81,6 +83,8 @@ def _quantized_kernel(name: str) -> Callable[..., None]:
                     instr, row, MIDDLE, token, count, chunks, scales, dot, multiply, groups, step_bytes
                 )
                 _quantized_rows(instr, row, ONE, token, count, chunks, scales, dot, multiply, groups, step_bytes)
+        if count >= len(LONG):
+            leave()
 
     return linear
 

@@ -12,7 +12,7 @@ from typing import Any
 from numba import types
 
 from .groups import FIRST_SUM, SECOND_SUM, SUM
-from .instruction import BLOCK, LAYOUTS, UNPACKED
+from .instruction import BLOCK, LAYOUTS, PLACE, UNPACKED
 from .jit import helper
 from .lowerings import active
 from .memory import load_i64
@@ -20,10 +20,12 @@ from .ops import load_f32, store_f32
 from .result import SCRATCH, SCRATCH_BYTES, store_result
 from .tiles import (
     add_group,
-    dot_half_small,
-    dot_half_wide,
-    dot_stored_small,
-    dot_stored_wide,
+    answer_half_small,
+    answer_half_wide,
+    answer_whole_small,
+    answer_whole_wide,
+    ask_half,
+    ask_whole,
     load_tile,
     store_chunks,
     store_tile,
@@ -34,6 +36,8 @@ from .vec import op
 COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, CHUNK, *_ = LAYOUTS["linear"].offsets()
 SHAPE = (0,) * active.isa.tokens[0]
 SCALES = 512
+PLACES = BLOCK * UNPACKED
+PARTIAL = PLACES + 4 * PLACE
 
 
 @op(types.void)
@@ -58,30 +62,40 @@ def _store_scales(target, scales):
         target += 64
 
 
-def _multiplier(wide: bool, halves: bool) -> Callable[..., Any]:
-    """One unpacked group times a tile of tokens."""
-    whole, half = (dot_stored_wide, dot_half_wide) if wide else (dot_stored_small, dot_half_small)
+def _multiplier(wide: bool, halves: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`ask` for the sums of an unpacked group and a tile of tokens, and `multiply` once they are there."""
+    whole, half = (answer_whole_wide, answer_half_wide) if wide else (answer_whole_small, answer_half_small)
 
     @helper
-    def multiply_whole(acc, group, x, sums, stride):
-        scale, offset = load_f32(group + SCALES), load_f32(group + SCALES + 64)
-        return add_group(acc, whole(acc, group, x, stride), scale, offset, sums, SUM, stride // 4)
+    def ask_group(group, x, stride, place):
+        ask_whole(group, x, stride, place)
 
     @helper
-    def multiply_halves(acc, group, x, sums, stride):
+    def ask_halves(group, x, stride, place):
+        ask_half(group, x, stride, place)
+        ask_half(group + 256, x + 16, stride, place + PLACE)
+
+    @helper
+    def multiply_group(acc, group, x, sums, stride, place):
         scale, offset = load_f32(group + SCALES), load_f32(group + SCALES + 64)
-        acc = add_group(acc, half(acc, group, x, stride), scale, offset, sums, FIRST_SUM, stride // 4)
+        return add_group(acc, whole(acc, group, x, stride, place), scale, offset, sums, SUM, stride // 4)
+
+    @helper
+    def multiply_halves(acc, group, x, sums, stride, place):
+        scale, offset = load_f32(group + SCALES), load_f32(group + SCALES + 64)
+        acc = add_group(acc, half(acc, group, x, stride, place), scale, offset, sums, FIRST_SUM, stride // 4)
         scale, offset = load_f32(group + SCALES + 128), load_f32(group + SCALES + 192)
-        return add_group(acc, half(acc, group + 256, x + 16, stride), scale, offset, sums, SECOND_SUM, stride // 4)
+        dots = half(acc, group + 256, x + 16, stride, place + PLACE)
+        return add_group(acc, dots, scale, offset, sums, SECOND_SUM, stride // 4)
 
-    return multiply_halves if halves else multiply_whole
+    return (ask_halves, multiply_halves) if halves else (ask_group, multiply_group)
 
 
 def matrix_rows(
     chunks: Any, scales: Any, per_step: int, step_bytes: int, wide: bool, halves: bool
 ) -> Callable[..., Any]:
     """A helper that does the full tiles of tokens of one row tile and returns the first token left over."""
-    multiply = _multiplier(wide, halves)
+    ask, multiply = _multiplier(wide, halves)
 
     @helper
     def unpack(packed, first, last, target):
@@ -96,15 +110,22 @@ def matrix_rows(
         """All tiles of tokens over the groups `first` to `last - 1`."""
         stride = load_i64(instr + X_STRIDE)
         for token in range(0, end, len(SHAPE)):
-            partial = scratch + BLOCK * UNPACKED + 64 * token
+            partial = scratch + PARTIAL + 64 * token
             acc = zeros(SHAPE)
             if first > 0:
                 acc = load_tile(acc, partial, 64)
             x = load_i64(instr + X) + token * stride + 64 * first
             sums = load_i64(instr + SUMS) + token * (stride // 4) + 16 * first
-            for group in range(scratch, scratch + UNPACKED * (last - first), UNPACKED):
-                acc = multiply(acc, group, x, sums, stride)
-                x, sums = x + 64, sums + 16
+            # Matrix registers answer late: ask for the next group before this one's answer is needed.
+            place, other = scratch + PLACES, scratch + PLACES + 2 * PLACE
+            group, final = scratch, scratch + UNPACKED * (last - first - 1)
+            ask(group, x, stride, place)
+            while group < final:
+                ask(group + UNPACKED, x + 64, stride, other)
+                acc = multiply(acc, group, x, sums, stride, place)
+                place, other = other, place
+                group, x, sums = group + UNPACKED, x + 64, sums + 16
+            acc = multiply(acc, group, x, sums, stride, place)
             if last < groups:
                 store_tile(acc, partial, 64)
             else:
@@ -118,12 +139,10 @@ def matrix_rows(
         scratch = load_i64(instr + SCRATCH) + tid * load_i64(instr + SCRATCH_BYTES)
         packed = load_i64(instr + WEIGHTS) + (row // 16) * load_i64(instr + PER_TILE)
         groups = load_i64(instr + COLUMNS) // 32
-        enter()
         for first in range(0, groups, BLOCK):
             last = min(first + BLOCK, groups)
             unpack(packed, first, last, scratch)
             block(instr, row, end, scratch, first, last, groups)
-        leave()
         return end
 
     return rows

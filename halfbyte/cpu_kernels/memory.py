@@ -11,7 +11,7 @@ from .lowerings import active
 from .vec import call, op, pointer
 
 _i8, _i16, _i32, _i64 = (ir.IntType(n) for n in (8, 16, 32, 64))
-_f16, _f32 = ir.HalfType(), ir.FloatType()
+_f16, _f32, _f64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 _ADDRESS = types.int64
 
 
@@ -53,6 +53,12 @@ def load_byte(builder: Any, address: Any) -> Any:
 def load_float(builder: Any, address: Any) -> Any:
     """The float32 at `address`."""
     return _load(builder, address, _f32)
+
+
+@op(types.float64, _ADDRESS)
+def load_double(builder: Any, address: Any) -> Any:
+    """The float64 at `address`."""
+    return builder.load(pointer(builder, address, _f64), align=8)
 
 
 @op(types.void, _ADDRESS, types.int64)

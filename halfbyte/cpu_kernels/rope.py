@@ -9,7 +9,7 @@ import numpy as np
 from .instruction import LAYOUTS
 from .instruction import state as word
 from .jit import helper
-from .memory import bits_to_float, load_float, load_i32, load_i64, store_float
+from .memory import bits_to_float, load_double, load_float, load_i32, load_i64, store_float
 
 INV_FREQ, PAIRS, MAGNITUDE, ANGLES_OUT = LAYOUTS["angles"].offsets()
 X, OUT, ANGLES, ROPE_PAIRS, HEADS, HEAD_SIZE, STRIDE = LAYOUTS["rope"].offsets()
@@ -45,8 +45,8 @@ def angles(instr, state, tid, nth):
         position = load_i32(load_i64(state + POSITIONS) + 4 * token)
         out = load_i64(instr + ANGLES_OUT) + 8 * token * pairs
         for i in range(pairs):
-            frequency = load_float(load_i64(instr + INV_FREQ) + 4 * i)
-            sine, cosine = _sine_cosine(np.float64(position) * np.float64(frequency))
+            frequency = load_double(load_i64(instr + INV_FREQ) + 8 * i)
+            sine, cosine = _sine_cosine(np.float64(position) * frequency)
             store_float(out + 8 * i, np.float32(sine) * magnitude)
             store_float(out + 8 * i + 4, np.float32(cosine) * magnitude)
 

@@ -167,20 +167,31 @@ dot_small = _dot(7)
 dot_wide = _dot(8)
 
 
-def _dot_stored(depth: int, bits: int) -> Any:
-    def emit(builder: Any, like: list[Any], chunks: Any, x: Any, stride: Any) -> list[Any]:
-        if active.dot_matrix is not None:
-            return active.dot_matrix(builder, depth, chunks, x, stride)
+def _ask(depth: int) -> Any:
+    def emit(builder: Any, chunks: Any, x: Any, stride: Any, place: Any) -> None:
+        if active.begin_dots is not None:
+            active.begin_dots(builder, depth, chunks, x, stride, place)
+
+    emit.__name__ = f"ask_{depth}"
+    emit.__doc__ = f"Let matrix registers, where there are any, sum {depth} chunks at an address into 2 KiB at `place`."
+    return op(types.void, *[types.int64] * 4)(emit)
+
+
+def _answer(depth: int, bits: int) -> Any:
+    def emit(builder: Any, like: list[Any], chunks: Any, x: Any, stride: Any, place: Any) -> list[Any]:
+        if active.end_dots is not None:
+            return active.end_dots(builder, place)
         vectors = [_bytes(builder, chunks, k) for k in range(depth)]
         return [_sums(builder, vectors, _at(builder, x, stride, t), bits) for t in range(len(like))]
 
-    emit.__name__ = f"dot_stored_{depth}_u{bits}"
-    emit.__doc__ = f"As `dot_u{bits}`, of {depth} chunks that lie at an address; the tile is as long as a matrix tile."
-    return tile_op(I32, TILE, types.int64, types.int64, types.int64)(emit)
+    emit.__name__ = f"answer_{depth}_u{bits}"
+    emit.__doc__ = f"The sums that `ask_{depth}` was told of, as `dot_u{bits}` gives them; the tile is a matrix tile."
+    return tile_op(I32, TILE, *[types.int64] * 4)(emit)
 
 
-dot_stored_small, dot_stored_wide = _dot_stored(8, 7), _dot_stored(8, 8)
-dot_half_small, dot_half_wide = _dot_stored(4, 7), _dot_stored(4, 8)
+ask_whole, ask_half = _ask(8), _ask(4)
+answer_whole_small, answer_whole_wide = _answer(8, 7), _answer(8, 8)
+answer_half_small, answer_half_wide = _answer(4, 7), _answer(4, 8)
 
 
 @op(types.void, types.int64, _chunks(8))

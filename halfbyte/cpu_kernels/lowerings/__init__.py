@@ -1,7 +1,8 @@
 """The few vector ops that differ by instruction set, one file each; `active` holds those being compiled for.
 
 A lowering file offers `dot4` and `pause`, `from_half` and `to_half` where the CPU cannot convert halves,
-and `dot_matrix`, `enter`, `leave` where it has matrix registers.
+and `begin_dots`, `end_dots`, `enter`,
+`leave` where it has matrix registers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Active:
     pause: Callable[..., Any]
     from_half: Callable[..., Any]
     to_half: Callable[..., Any]
-    dot_matrix: Callable[..., list[Any]] | None
+    begin_dots: Callable[..., None] | None
+    end_dots: Callable[..., list[Any]] | None
     enter: Callable[..., Any] | None
     leave: Callable[..., Any] | None
 
@@ -34,7 +36,7 @@ class Active:
         self.dot4, self.pause = module.dot4, module.pause
         self.from_half = getattr(module, "from_half", _from_half)
         self.to_half = getattr(module, "to_half", _to_half)
-        self.dot_matrix = getattr(module, "dot_matrix", None)
+        self.begin_dots, self.end_dots = getattr(module, "begin_dots", None), getattr(module, "end_dots", None)
         self.enter, self.leave = getattr(module, "enter", None), getattr(module, "leave", None)
 
 

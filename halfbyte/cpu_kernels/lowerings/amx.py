@@ -15,12 +15,13 @@ from numba.core import cgutils
 from ..vec import I32, LANES, call, pointer
 from .avx512_vnni import dot4, pause
 
-__all__ = ["dot4", "dot_matrix", "enter", "leave", "pause"]
+__all__ = ["begin_dots", "dot4", "end_dots", "enter", "leave", "pause"]
 
 _i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _UPPER_SUMS, _LOWER_SUMS = _i8(0), _i8(1)
 _BY_DEPTH = {8: (_i8(2), _i8(3), _i8(4)), 4: (_i8(5), _i8(6), _i8(7))}
 """Number of chunks to the registers of upper bytes, of lower bytes and of weights."""
+_PLANE = 64 * LANES
 
 
 def _configuration() -> bytes:
@@ -45,24 +46,27 @@ def leave(builder: Any) -> None:
     call(builder, "llvm.x86.tilerelease", ir.VoidType())
 
 
-def dot_matrix(builder: Any, depth: int, chunks: Any, x: Any, stride: Any) -> list[Any]:
-    """Sums of 16 tokens over the `depth` chunks at an address, one vector of 16 rows a token."""
+def begin_dots(builder: Any, depth: int, chunks: Any, x: Any, stride: Any, place: Any) -> None:
+    """Sums of 16 tokens over the `depth` chunks at an address, in two planes, to memory at `place`."""
     upper, lower, weights = _BY_DEPTH[depth]
     void = ir.VoidType()
-    places = []
     call(builder, "llvm.x86.tileloadd64", void, weights, pointer(builder, chunks, _i8), _i64(64))
-    for target, plane, offset in ((_UPPER_SUMS, upper, 0), (_LOWER_SUMS, lower, 32)):
-        with builder.goto_entry_block():  # not numba's helper, which would clear it at every use
-            places.append(builder.alloca(ir.ArrayType(I32.llvm, LANES)))
-        call(builder, "llvm.x86.tilezero", void, target)
+    for sums, plane, offset in ((_UPPER_SUMS, upper, 0), (_LOWER_SUMS, lower, 32)):
+        call(builder, "llvm.x86.tilezero", void, sums)
         where = pointer(builder, builder.add(x, _i64(offset)), _i8)
         call(builder, "llvm.x86.tileloadd64", void, plane, where, stride)
-        call(builder, "llvm.x86.tdpbsud", void, target, plane, weights)
-    for target, place in zip((_UPPER_SUMS, _LOWER_SUMS), places, strict=True):
-        call(builder, "llvm.x86.tilestored64", void, target, builder.bitcast(place, _i8.as_pointer()), _i64(64))
-    return [_combine(builder, *places, t) for t in range(LANES)]
+        call(builder, "llvm.x86.tdpbsud", void, sums, plane, weights)
+    for sums, offset in ((_UPPER_SUMS, 0), (_LOWER_SUMS, _PLANE)):
+        where = pointer(builder, builder.add(place, _i64(offset)), _i8)
+        call(builder, "llvm.x86.tilestored64", void, sums, where, _i64(64))
 
 
-def _combine(builder: Any, upper: Any, lower: Any, t: int) -> Any:
-    high, low = (builder.load(builder.gep(place, [_i32(0), _i32(t)])) for place in (upper, lower))
+def end_dots(builder: Any, place: Any) -> list[Any]:
+    """The sums that `begin_dots` stored, one vector of 16 rows a token."""
+    return [_combine(builder, place, 64 * t) for t in range(LANES)]
+
+
+def _combine(builder: Any, place: Any, offset: int) -> Any:
+    addresses = (builder.add(place, _i64(offset + plane)) for plane in (0, _PLANE))
+    high, low = (builder.load(pointer(builder, address, I32.llvm), align=64) for address in addresses)
     return builder.add(builder.shl(high, ir.Constant(I32.llvm, [8] * LANES)), low)
