@@ -52,6 +52,7 @@ class Plan:
     sizes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._check_logits()
         calls, free = self.lowering.calls, list[int]()
         last = self._last_uses()
         for name in self._from_outside():
@@ -62,6 +63,15 @@ class Plan:
                     self._give(name, free)
             dead = [name for name in {*call.reads, *call.writes} if self.is_value(name) and last[name] == index]
             free.extend(self.piece_of[name] for name in sorted(dead))
+
+    def _check_logits(self) -> None:
+        """Rows of logits stand side by side: who writes them must spare what lies behind, and read rows alike."""
+        for call in self.lowering.calls:
+            if any(self.root(name) == self.logits for name in call.writes):
+                alike = all(self.root(name) == self.logits for name in call.reads)
+                assert call.layout == "linear" or (call.layout == "elementwise" and alike), (
+                    f"{call.kernel} cannot write the logits"
+                )
 
     def is_value(self, name: str) -> bool:
         """Whether a name stands for memory planned here."""
