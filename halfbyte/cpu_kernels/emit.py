@@ -32,7 +32,7 @@ from .lower import Lowering
 def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
     weight, plain = low.packed[op.weight], not low.reads_quantized(op)
     x = op.x if plain else op.x + QUANTIZED
-    out, residual = op.out, _residual_of(low, op, later)
+    out, residual = op.out, _residual_of(low, op)
     if residual is not None:
         out = residual[1]
     tiles = (weight.rows + 15) // 16
@@ -58,13 +58,13 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
     low.quantize(out)
 
 
-def _residual_of(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> tuple[str, str] | None:
+def _residual_of(low: Lowering, op: ir.Linear) -> tuple[str, str] | None:
     """Other summand and result of the sum that alone reads a product, if the summand is there already."""
     reader = low.only_reader(op.out)
     if not isinstance(reader, ir.Add) or reader.a == reader.b:
         return None
     other = reader.b if reader.a == op.out else reader.a
-    if any(other in after.writes() for after in later):
+    if not low.written_before(other, op):
         return None
     low.done(reader)
     return other, reader.out

@@ -83,6 +83,8 @@ class CpuExecutable:
         except BaseException:
             self._team.close()
             raise
+        self._batch: StepBatch | None = None
+        self._logits: NDArray[np.float32] | None = None
         self._top = np.zeros((2, MOST_SORTED), np.int32)
         self._closed = False
         self._lock = threading.Lock()
@@ -149,10 +151,14 @@ class CpuExecutable:
         team = self._team
         team.set("tokens", tokens)
         team.set("rows", len(batch.logit_rows))
-        team.set("max_pages", batch.page_table.shape[1])
-        for name in _ARRAYS:
-            team.set(name, getattr(batch, name).ctypes.data)
-        self._flat[self._placed.logits_at] = logits.ctypes.data
+        if batch is not self._batch:  # the same arrays again, step after step, while their shapes stay
+            self._batch = batch
+            team.set("max_pages", batch.page_table.shape[1])
+            for name in _ARRAYS:
+                team.set(name, getattr(batch, name).ctypes.data)
+        if logits is not self._logits:
+            self._logits = logits
+            self._flat[self._placed.logits_at] = logits.ctypes.data
         with self._lock:
             self._check_open()
             team.run(self._placed.words, len(self._placed.words))

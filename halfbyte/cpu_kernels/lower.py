@@ -32,6 +32,7 @@ class Lowering:
         for op in self.program.ops:
             for name in op.reads():
                 self._readers.setdefault(name, []).append(op)
+        self._writer = {name: i for i, op in enumerate(self.program.ops) for name in op.writes()}
         self._done: set[int] = set()
         self._per_row = self._values_per_row()
         for table in dict.fromkeys(op.table for op in self.program.ops if isinstance(op, ir.Rope)):
@@ -72,6 +73,10 @@ class Lowering:
         quantized = any(self.reads_quantized(op) for op in readers)
         plain = value == self.program.logits or any(not self.reads_quantized(op) for op in readers)
         return plain, quantized
+
+    def written_before(self, value: str, op: ir.Op) -> bool:
+        """Whether a value is there when `op` runs."""
+        return self._writer[value] < self._writer[op.writes()[0]]
 
     def only_reader(self, value: str) -> ir.Op | None:
         """The op that reads a value, if it is the only one."""

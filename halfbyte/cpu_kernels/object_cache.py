@@ -11,7 +11,6 @@ import hashlib
 import os
 import sys
 import tempfile
-from importlib import metadata
 from pathlib import Path
 
 from .._version import __version__
@@ -39,13 +38,15 @@ def _root() -> Path:
 @functools.cache
 def _key(isa: Isa) -> str:
     """Hash of all that object code depends on. numba's own key knows neither helpers in other files nor our ISA."""
+    import llvmlite
+
     digest = hashlib.sha256()
     here = Path(__file__).parent
     for source in sorted(here.rglob("*.py")):
         digest.update(str(source.relative_to(here)).encode())
         digest.update(source.read_bytes())
-    compilers = [metadata.version(package) for package in ("numba", "llvmlite")]
-    digest.update(repr((__version__, compilers, isa.name, target(isa), sys.platform)).encode())
+    # A release of numba works with one llvmlite only, and asking for its own version costs as much as a small model.
+    digest.update(repr((__version__, llvmlite.__version__, isa.name, target(isa), sys.platform)).encode())
     return digest.hexdigest()[:20]
 
 

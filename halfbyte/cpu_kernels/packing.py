@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..model.backend import Progress, Weight
 from .arena import Arena, rounded
-from .instruction import LAYOUTS
+from .instruction import LAYOUTS, WORDS
 from .loader import Kernels
 from .packed import PACKED, ROWS, Family, family_of
 from .threads import Team
@@ -55,26 +56,45 @@ def pack_all(
     weights: Mapping[str, Weight], arena: Arena, team: Team, kernels: Kernels, progress: Progress | None
 ) -> dict[str, PackedWeight]:
     """Pack every matrix; the arena must have `packed_bytes` of each."""
+    packed = {
+        name: PackedWeight(family_for(weight), *weight.shape, arena.take(packed_bytes(weight)))
+        for name, weight in weights.items()
+    }
     total = sum(weight.data.nbytes for weight in weights.values())
     done = 0
-    packed = {}
+    batch: list[tuple[Weight, PackedWeight]] = []
     for name, weight in weights.items():
-        target = PackedWeight(family_for(weight), *weight.shape, arena.take(packed_bytes(weight)))
-        if target.family == weight.format.name:
-            _pack(weight.data, target, weight.data.shape[1], team, kernels)
-        elif target.family == "i8":
-            _pack_planes(weight, target, arena)
-        else:
-            values = weight.decode()
-            _pack(values.view(np.uint8), target, 4 * weight.shape[1], team, kernels)
-        packed[name] = target
+        batch.append((weight, packed[name]))
         done += weight.data.nbytes
-        if progress:
-            progress("pack", done, total)
+        if sum(weight.data.nbytes for weight, _ in batch) >= BATCH or done == total:
+            _pack_batch(batch, arena, team, kernels)
+            batch.clear()
+            if progress:
+                progress("pack", done, total)
     return packed
 
 
-def _pack(data: np.ndarray, target: PackedWeight, row_bytes: int, team: Team, kernels: Kernels) -> None:
+BATCH = 128 << 20
+"""File bytes packed by one call, which runs without Python's lock: others get their work done meanwhile."""
+
+
+def _pack_batch(batch: Sequence[tuple[Weight, PackedWeight]], arena: Arena, team: Team, kernels: Kernels) -> None:
+    instructions, decoded = [], []
+    for weight, target in batch:
+        if target.family == weight.format.name:
+            instructions.append(_instruction(weight.data, target, weight.data.shape[1], kernels))
+        elif target.family == "i8":
+            _pack_planes(weight, target, arena)
+        else:
+            values = weight.decode().view(np.uint8)
+            decoded.append(values)  # read by the instruction until it has run
+            instructions.append(_instruction(values, target, values.shape[1], kernels))
+    if instructions:
+        program = np.array(instructions, np.int64)
+        team.run(program, len(program))
+
+
+def _instruction(data: NDArray[np.uint8], target: PackedWeight, row_bytes: int, kernels: Kernels) -> list[int]:
     operands = {
         "source": data.ctypes.data,
         "target": target.address,
@@ -83,7 +103,8 @@ def _pack(data: np.ndarray, target: PackedWeight, row_bytes: int, team: Team, ke
         "row_bytes": row_bytes,
         "tile_bytes": target.per_tile,
     }
-    team.run_one([kernels[f"pack_{target.family}"], 0, 0, *LAYOUTS["pack"].words(operands)])
+    words = [kernels[f"pack_{target.family}"], 0, 0, *LAYOUTS["pack"].words(operands)]
+    return words + [0] * (WORDS - len(words))
 
 
 def _pack_planes(weight: Weight, target: PackedWeight, arena: Arena) -> None:

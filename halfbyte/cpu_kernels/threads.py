@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ConfigError
-from .instruction import BYTES, STATE, WORDS, state
+from .instruction import STATE, WORDS, state
 from .loader import Kernels
 
 MOST = 256
+
+_KERNEL = ctypes.CFUNCTYPE(None, *[ctypes.c_longlong] * 4)
+"""A kernel as Python calls it: without Python's lock. See `docs/decisions/ctypes-calls-kernels.md`."""
+_WORD = {name: state(name) // 8 for name in STATE}
 
 
 def count(threads: int | None) -> int:
@@ -74,16 +79,14 @@ class Team:
     """
 
     def __init__(self, threads: int, kernels: Kernels) -> None:
-        import cffi
-
         self.threads = threads
-        self._ffi = cffi.FFI()
-        self._begin, self._run, self._work = (self._function(kernels[name]) for name in ("begin", "run", "work"))
+        self._begin, self._run, self._work = (_KERNEL(kernels[name]) for name in ("begin", "run", "work"))
         self.state = np.zeros(len(STATE) + 8 + 8 * threads, np.int64)
         self._shift = -self.state.ctypes.data % 64 // 8
         self.address = self.state.ctypes.data + 8 * self._shift
-        self.set("yielding", _yield_address(self._ffi))
+        self.set("yielding", _yield_address())
         self._wake = [self._shift + (state("threads") + 64 * tid + 16) // 8 for tid in range(1, threads)]
+        self._program: NDArray[np.int64] | None = None
         self._closing = False
         self._sleep = [threading.Semaphore(0) for _ in range(1, threads)]
         self._workers = [
@@ -93,16 +96,15 @@ class Team:
         for worker in self._workers:
             worker.start()
 
-    def _function(self, address: int) -> Any:
-        return self._ffi.cast("void(*)(long long, long long, long long, long long)", address)
-
     def set(self, name: str, value: int) -> None:
         """Set a word of the state."""
-        self.state[self._shift + state(name) // 8] = value
+        self.state[self._shift + _WORD[name]] = value
 
-    def run(self, program: np.ndarray[Any, np.dtype[np.int64]], length: int) -> None:
+    def run(self, program: NDArray[np.int64], length: int) -> None:
         """Run a program of `length` instructions to its end; Python's lock is released meanwhile."""
-        self.set("program", program.ctypes.data)
+        if program is not self._program:
+            self._program = program
+            self.set("program", program.ctypes.data)
         self.set("length", length)
         self._begin(0, self.address, 0, self.threads)
         for word, sleep in zip(self._wake, self._sleep, strict=True):
@@ -110,7 +112,7 @@ class Team:
                 sleep.release()
         self._run(0, self.address, 0, self.threads)
 
-    def run_one(self, words: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def run_one(self, words: Sequence[int]) -> NDArray[np.int64]:
         """Run a single instruction; returns its words as they stand afterwards."""
         program = np.zeros(WORDS, np.int64)
         program[: len(words)] = words
@@ -132,15 +134,10 @@ class Team:
         self._workers = []
 
 
-def _yield_address(ffi: Any) -> int:
+def _yield_address() -> int:
     """Address of the system's function that lets another thread run."""
     if sys.platform == "win32":
-        ffi.cdef("int SwitchToThread(void);")
-        function = ffi.dlopen("kernel32").SwitchToThread
+        function = ctypes.WinDLL("kernel32").SwitchToThread
     else:
-        ffi.cdef("int sched_yield(void);")
-        function = ffi.dlopen(None).sched_yield
-    return int(ffi.cast("intptr_t", function))
-
-
-assert BYTES == 8 * WORDS
+        function = ctypes.CDLL(None).sched_yield
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

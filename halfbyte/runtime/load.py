@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Never
 from ..errors import ConfigError, ResourceError, reject_unknown
 from ..formats import GGUFFile, open_gguf
 from ..model import bind
-from ..model.backend import Progress
+from ..model.backend import Executable, Progress
 from ..text import ChatTemplate, build_tokenizer
 from .backends import BACKENDS, Builder, Job
 from .config import LoadConfig
@@ -58,10 +59,18 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
     job = Job(bound.program, bound.weights, config, progress)
     _check_memory(job)
     defaults = recommended(file.metadata)
-    tokenizer = build_tokenizer(file.metadata)
-    template = ChatTemplate.from_metadata(file.metadata, tokenizer)
+    # Packing needs no Python and building a tokenizer little else, so the two go side by side.
+    with ThreadPoolExecutor(1, "halfbyte-load") as pool:
+        executable = pool.submit(builder, job)
+        try:
+            tokenizer = build_tokenizer(file.metadata)
+            template = ChatTemplate.from_metadata(file.metadata, tokenizer)
+        except BaseException:
+            executable.add_done_callback(_close_unused)
+            raise
+        built = executable.result()
     engine = Engine(
-        builder(job),
+        built,
         vocab_size=bound.program.vocab_size,
         context=config.context,
         eog_ids=frozenset(tokenizer.eog_ids),
@@ -70,6 +79,11 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
         prefix_cache=config.prefix_cache,
     )
     return LLM(engine, tokenizer, template, defaults=defaults, spec=bound.spec, metadata=file.metadata)
+
+
+def _close_unused(executable: Future[Executable]) -> None:
+    if executable.exception() is None:
+        executable.result().close()
 
 
 def _locate(model: str | PathLike[str], progress: Progress | None) -> Path:
