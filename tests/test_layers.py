@@ -33,7 +33,7 @@ NUMPY = {"numpy"}
 MAY_USE: dict[str, set[str]] = {
     "quant": NUMPY,
     "formats": NUMPY,
-    "cpu_kernels": NUMPY | {"numba", "llvmlite", "cffi", "platformdirs"},
+    "cpu_kernels": NUMPY | {"numba", "llvmlite", "platformdirs"},
     "gpu_offload": NUMPY,
     "model": NUMPY,
     "text": NUMPY | {"tokenizers", "sentencepiece", "jinja2", "markupsafe"},

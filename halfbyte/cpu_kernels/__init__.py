@@ -1,1 +1,1 @@
-"""How does this CPU compute? numba compiles, llvmlite loads, cffi calls; numba is imported only to compile."""
+"""How does this CPU compute? numba compiles, llvmlite loads, ctypes calls; numba is imported only to compile."""

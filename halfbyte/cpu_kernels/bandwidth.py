@@ -22,7 +22,7 @@ ROUNDS = 7
 def read_gb_s(threads: int | None = None) -> float:
     """GB/s that the given number of threads read together, by the same kernels and team as a model; median of seven."""
     kernels = LoadedKernels(isas.detect(), sorted({"read", *EXECUTOR}))
-    team = Team(count(threads), kernels.addresses)
+    team = Team(count(threads), kernels)
     try:
         arena = Arena(SIZE, "the bandwidth measurement")
         arena.bytes[:] = 0

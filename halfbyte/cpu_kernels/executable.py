@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -77,7 +78,8 @@ class CpuExecutable:
         needed = {call.kernel for call in lowering.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
         needed = (needed - {"pack_i8"}) | {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
-        self._team = teams.Team(threads, self._kernels.addresses)
+        self._team = teams.Team(threads, self._kernels)
+        weakref.finalize(self, self._team.dismiss)
         try:
             self._prepare(lowering, matrices, threads, progress)
         except BaseException:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..errors import ConfigError
 from .instruction import STATE, WORDS, state
-from .loader import Kernels
+from .kernels import EXECUTOR
+from .loader import LoadedKernels
 
 MOST = 256
 
@@ -78,9 +79,10 @@ class Team:
     wake-ups and an idle model no time.
     """
 
-    def __init__(self, threads: int, kernels: Kernels) -> None:
+    def __init__(self, threads: int, kernels: LoadedKernels) -> None:
         self.threads = threads
-        self._begin, self._run, self._work = (_KERNEL(kernels[name]) for name in ("begin", "run", "work"))
+        self._kernels = kernels  # a worker may be in their code when nobody else holds them any more
+        self._begin, self._run, self._work = (_KERNEL(kernels.addresses[name]) for name in EXECUTOR)
         self.state = np.zeros(len(STATE) + 8 + 8 * threads, np.int64)
         self._shift = -self.state.ctypes.data % 64 // 8
         self.address = self.state.ctypes.data + 8 * self._shift
@@ -124,11 +126,15 @@ class Team:
             self._work(0, self.address, tid, self.threads)
             self._sleep[tid - 1].acquire()
 
-    def close(self) -> None:
-        """End the workers; may be called twice."""
+    def dismiss(self) -> None:
+        """Let the workers end, without waiting for them."""
         self._closing = True
         for sleep in self._sleep:
             sleep.release()
+
+    def close(self) -> None:
+        """End the workers; may be called twice."""
+        self.dismiss()
         for worker in self._workers:
             worker.join()
         self._workers = []
