@@ -142,16 +142,24 @@ class CpuExecutable:
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
-        tokens = len(batch.ids)
-        assert tokens <= self.max_tokens, (tokens, self.max_tokens)
+        assert len(batch.ids) <= self.max_tokens, (len(batch.ids), self.max_tokens)
         assert logits.flags.c_contiguous
         assert logits.dtype == np.float32
+        with self._lock:
+            self._check_open()
+            self._embed_rows(batch)
+            self._point_to(batch, logits)
+            self._team.run(self._placed.words, len(self._placed.words))
+
+    def _embed_rows(self, batch: StepBatch) -> None:
         table = self._weights[self._embed.table]
         rows = table.format.decode(table.data[batch.ids])
-        width = table.shape[1]
-        np.multiply(rows, np.float32(self._embed.scale), out=self._input[:tokens, :width])
+        np.multiply(rows, np.float32(self._embed.scale), out=self._input[: len(batch.ids), : table.shape[1]])
+
+    def _point_to(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
+        """Tell the kernels where the arrays of a step are."""
         team = self._team
-        team.set("tokens", tokens)
+        team.set("tokens", len(batch.ids))
         team.set("rows", len(batch.logit_rows))
         if batch is not self._batch:  # the same arrays again, step after step, while their shapes stay
             self._batch = batch
@@ -161,9 +169,6 @@ class CpuExecutable:
         if logits is not self._logits:
             self._logits = logits
             self._flat[self._placed.logits_at] = logits.ctypes.data
-        with self._lock:
-            self._check_open()
-            team.run(self._placed.words, len(self._placed.words))
 
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], best first; among equals the lower id first. NaN and -inf are never chosen."""
