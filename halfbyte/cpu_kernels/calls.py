@@ -41,6 +41,13 @@ class Packed:
 
 
 @dataclass(frozen=True)
+class FileRows:
+    """Address of a weight's rows in the mapped file."""
+
+    weight: str
+
+
+@dataclass(frozen=True)
 class Count:
     """Address of the number of rows a value has."""
 
@@ -75,7 +82,7 @@ class ScratchStride:
     """Bytes from one thread's scratch to the next: one for all kernels, as two may run side by side."""
 
 
-Operand = int | Ref | Stride | Constant | Packed | Count | Kv | Angles | Scratch | ScratchStride
+Operand = int | Ref | Stride | Constant | Packed | FileRows | Count | Kv | Angles | Scratch | ScratchStride
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 from ..errors import UnsupportedError
 from ..model import program as ir
+from ..quant import FORMATS
 from .calls import (
     QUANTIZED,
     Angles,
     Constant,
     Count,
+    FileRows,
     Kv,
     Operand,
     Packed,
@@ -27,6 +29,26 @@ from .calls import (
 )  # fmt: skip
 from .instruction import NO_WINDOW, attention_scratch_bytes
 from .lower import Lowering
+from .packed import EMBED_SCRATCH
+
+
+def _embed(low: Lowering, op: ir.Embed, later: tuple[ir.Op, ...]) -> None:
+    table = low.tables.get(op.table)
+    if table is None:  # a format without a kernel of its own: the caller decodes the rows
+        return
+    columns = low.program.widths[op.out]
+    operands: dict[str, Operand] = {
+        "table": FileRows(op.table),
+        "row_bytes": FORMATS[table].row_bytes(columns),
+        "columns": columns,
+        "scale": float_bits(op.scale),
+        "out": Ref(op.out),
+        "stride": Stride(op.out),
+        "scratch": Scratch(EMBED_SCRATCH),
+        "scratch_bytes": ScratchStride(),
+    }
+    low.call(f"embed_{table}", "embed", operands, [], [op.out])
+    low.quantize(op.out)
 
 
 def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
@@ -211,6 +233,7 @@ def _take_rows(low: Lowering, op: ir.TakeRows, later: tuple[ir.Op, ...]) -> None
 
 
 EMIT: dict[type[ir.Op], Callable[..., None]] = {
+    ir.Embed: _embed,
     ir.Linear: _linear,
     ir.RmsNorm: _norm,
     ir.Add: _add,

@@ -21,6 +21,7 @@ from .instruction import LAYOUTS
 from .kernels import EXECUTOR
 from .loader import LoadedKernels
 from .lower import Lowering
+from .packed import FROM_FILE
 from .packing import PackedWeight, family_for, pack_all, packed_bytes
 from .place import Placed, Plan, kv_page_bytes
 
@@ -72,9 +73,10 @@ class CpuExecutable:
         self._program, self._weights = program, dict(weights)
         self._embed = next(op for op in program.ops if isinstance(op, Embed))
         matrices = {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear)}
-        lowering = Lowering(
-            program, {name: _unplaced(weight) for name, weight in matrices.items()}, threads, max_tokens
-        )
+        unplaced = {name: _unplaced(weight) for name, weight in matrices.items()}
+        table = weights[self._embed.table]
+        tables = {table.name: table.format.name} if table.format.name in FROM_FILE else {}
+        lowering = Lowering(program, unplaced, tables, threads, max_tokens)
         needed = {call.kernel for call in lowering.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
         needed = (needed - {"pack_i8"}) | {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
@@ -99,7 +101,7 @@ class CpuExecutable:
         self._packed = pack_all(matrices, self._weight_arena, self._team, kernels, progress)
         self._placed = self._place(Plan(lowering, self.max_tokens), threads)
         self._placed.assemble(kernels)
-        self._input = self._placed.input_view(self._embed.out)
+        self._input = None if lowering.tables else self._placed.input_view(self._embed.out)
         self._flat = self._placed.words.reshape(-1)
 
     def _place(self, plan: Plan, threads: int) -> Placed:
@@ -127,7 +129,8 @@ class CpuExecutable:
         pieces = [arena.take(size) for size in plan.sizes]
         kv, work = self._take_kv(), arena.take(scratch * threads)
         state = self._team.address
-        return Placed(plan, arena, pieces, constants, self._packed, kv, angles, work, scratch, state)
+        rows = {name: self._weights[name].data.ctypes.data for name in plan.lowering.tables}
+        return Placed(plan, arena, pieces, constants, self._packed, rows, kv, angles, work, scratch, state)
 
     def _take_kv(self) -> dict[tuple[int, str], int]:
         places = {}
@@ -147,14 +150,15 @@ class CpuExecutable:
         assert logits.dtype == np.float32
         with self._lock:
             self._check_open()
-            self._embed_rows(batch)
+            if self._input is not None:
+                self._embed_rows(batch, self._input)
             self._point_to(batch, logits)
             self._team.run(self._placed.words, len(self._placed.words))
 
-    def _embed_rows(self, batch: StepBatch) -> None:
+    def _embed_rows(self, batch: StepBatch, out: NDArray[np.float32]) -> None:
         table = self._weights[self._embed.table]
         rows = table.format.decode(table.data[batch.ids])
-        np.multiply(rows, np.float32(self._embed.scale), out=self._input[: len(batch.ids), : table.shape[1]])
+        np.multiply(rows, np.float32(self._embed.scale), out=out[: len(batch.ids), : table.shape[1]])
 
     def _point_to(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Tell the kernels where the arrays of a step are."""

@@ -59,6 +59,7 @@ LAYOUTS: dict[str, Layout] = {
         "count weights x sums x_stride columns rows per_tile chunk bias residual residual_stride out out_stride "
         "scratch scratch_bytes"
     ),
+    "embed": _layout("table row_bytes columns scale out stride scratch scratch_bytes"),
     "norm": _layout("count x residual add_out weight out quantized sums width groups eps stride q_stride"),
     "quantize": _layout("count x quantized sums width stride q_stride"),
     "gated": _layout("count gate up out quantized sums width stride q_stride"),

@@ -7,6 +7,7 @@ from ..errors import UnsupportedError
 MODULES = {
     "linear": "linear",
     "pack": "pack",
+    "embed": "embed",
     "norm": "norm",
     "quantize": "quantize",
     "gated": "gated",

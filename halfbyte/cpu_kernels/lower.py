@@ -21,6 +21,8 @@ class Lowering:
 
     program: ir.Program
     packed: Mapping[str, PackedWeight]
+    tables: Mapping[str, str]
+    """Embedding tables that kernels can read from the file, to their formats."""
     threads: int
     max_tokens: int
     calls: list[Call] = field(default_factory=list)
@@ -40,7 +42,7 @@ class Lowering:
         from .emit import EMIT
 
         for index, op in enumerate(self.program.ops):
-            if id(op) in self._done or isinstance(op, ir.Embed):
+            if id(op) in self._done:
                 continue
             emit = EMIT.get(type(op))
             if emit is None:

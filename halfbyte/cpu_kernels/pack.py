@@ -10,6 +10,7 @@ from collections.abc import Callable
 from .instruction import COUNTER, LAYOUTS
 from .jit import helper
 from .memory import atomic_add, load_byte, load_i64, load_u16, load_u32, store_byte, store_i64, store_u16, store_u32
+from .packed import FROM_FILE, PACKED
 
 SOURCE, TARGET, ROWS, COLUMNS, ROW_BYTES, TILE_BYTES = LAYOUTS["pack"].offsets()
 
@@ -161,8 +162,6 @@ def _pack(instr, block, columns, step_bytes):
 
 
 def _kernel(name: str) -> Callable[..., None]:
-    from .packed import PACKED
-
     block, columns, step_bytes = globals()[name], PACKED[name].columns, PACKED[name].step_bytes
 
     def pack(instr, state, tid, nth):
@@ -171,5 +170,4 @@ def _kernel(name: str) -> Callable[..., None]:
     return pack
 
 
-FROM_FILE = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "f16", "bf16", "f32")
 KERNELS = {f"pack_{name}": _kernel(name) for name in FROM_FILE}

@@ -64,3 +64,9 @@ def family_of(format_name: str, has_planes: bool) -> str:
     if format_name in PACKED and format_name != "i8":  # GGUF's own i8 has integers and no scales
         return format_name
     return "i8" if has_planes else "f32"
+
+
+FROM_FILE = tuple(name for name in PACKED if name != "i8")
+"""Families whose kernels read the bytes of the format of the same name; `i8` is filled from planes in NumPy."""
+EMBED_SCRATCH = 4096
+"""Bytes a thread needs to decode a row: an unpacked group and a packed step."""

@@ -16,7 +16,21 @@ from numpy.typing import NDArray
 
 from ..model.program import Program, RopeTable
 from .arena import Arena, rounded
-from .calls import QUANTIZED, Angles, Call, Constant, Count, Kv, Operand, Packed, Ref, Scratch, ScratchStride, Stride
+from .calls import (
+    QUANTIZED,
+    Angles,
+    Call,
+    Constant,
+    Count,
+    FileRows,
+    Kv,
+    Operand,
+    Packed,
+    Ref,
+    Scratch,
+    ScratchStride,
+    Stride,
+)
 from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, WORDS, state
 from .loader import Kernels
 from .lower import Lowering
@@ -145,6 +159,7 @@ class Placed:
     pieces: list[int]
     constants: Mapping[str, int]
     matrices: Mapping[str, PackedWeight]
+    tables: Mapping[str, int]
     kv: Mapping[tuple[int, str], int]
     angles: Mapping[tuple[RopeTable, str], int]
     scratch: int
@@ -167,6 +182,8 @@ class Placed:
                 return self.state + state("rows" if self.plan.lowering.per_row(value) else "tokens")
             case Constant(weight):
                 return self.constants[weight]
+            case FileRows(weight):
+                return self.tables[weight]
             case Packed(weight):
                 return self.matrices[weight].address
             case Kv(layer, part):
