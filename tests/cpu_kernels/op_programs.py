@@ -9,7 +9,7 @@ from halfbyte.model.check import check
 from halfbyte.model.program import Attention, Embed, KvLayer, KvWrite, Linear, Program, TakeRows
 from halfbyte.model.reference import ReferenceExecutable
 from tests.cpu_kernels.kernel_sets import DETECTED, ready
-from tests.cpu_kernels.products import f32_weight
+from tests.cpu_kernels.products import f32_weight, named
 
 SIZE = 333
 """Width, vocabulary and number of table rows alike. Fills no vector."""
@@ -45,7 +45,7 @@ def attention_program(rng, *, heads, kv_heads, key_size, value_size, window=None
 def build(program, weights, *, threads=1, n_pages=8):
     ready()
     sizes = {"n_pages": n_pages, "max_tokens": SIZE, "max_seqs": 4, "max_pages": 8}
-    return executable.build(program, weights, **sizes, threads=threads, isa=DETECTED)
+    return executable.build(program, named(weights), **sizes, threads=threads, isa=DETECTED)
 
 
 def reference(program, weights, n_pages=8):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from halfbyte.cpu_kernels import executable, packed
@@ -29,6 +31,11 @@ def weight_of(format_name, blocks, shape):
 def f32_weight(values):
     values = np.atleast_2d(np.asarray(values, np.float32))
     return weight_of("f32", values.view(np.uint8), values.shape)
+
+
+def named(weights):
+    """Weights under the names they are looked up by."""
+    return {name: replace(weight, name=name) for name, weight in weights.items()}
 
 
 def product_program(rows, columns, *, bias=False, residual=False):
@@ -59,7 +66,7 @@ class Product:
         weights |= {"other": other} if other is not None else {}
         program = product_program(*weight.shape, bias=bias is not None, residual=other is not None)
         sizes = {"n_pages": 1, "max_tokens": len(x), "max_seqs": 1, "max_pages": 1}
-        self.executable = executable.build(program, weights, **sizes, threads=threads, isa=isa_name)
+        self.executable = executable.build(program, named(weights), **sizes, threads=threads, isa=isa_name)
 
     def __call__(self, tokens):
         """f32[len(tokens), rows], computed in one step; checks that the memory around stays as it was."""

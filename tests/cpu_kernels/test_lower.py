@@ -1,0 +1,123 @@
+"""What programs become: which kernels, with which barriers between, and where their values lie."""
+
+import pytest
+
+from halfbyte.cpu_kernels.instruction import BARRIER
+from halfbyte.cpu_kernels.place import Plan
+from halfbyte.formats import open_gguf
+from halfbyte.model import bind
+from halfbyte.model.archs import ARCHS
+from tests.cpu_kernels.lowered import barriers, overlapping_lives, races, touches
+from tests.cpu_kernels.programs import MIXED, build
+from tests.model.tiny import make_tiny_gguf
+
+LAYERS = 3
+
+
+@pytest.fixture
+def lowered(tmp_path):
+    made = []
+
+    def make(arch="llama", n_layers=LAYERS, **choices):
+        path = make_tiny_gguf(tmp_path / f"{len(made)}.gguf", arch, n_layers=n_layers, **choices)
+        made.append(build(bind(open_gguf(path)), threads=2))
+        return made[-1]
+
+    yield make
+    for runner in made:
+        runner.close()
+
+
+def calls_of(runner):
+    return runner._placed.plan.lowering.calls
+
+
+def layer_of(runner, layer):
+    """Kernels from one write to the pages to the next, the format left out."""
+    kernels = [call.kernel.removesuffix("_q4_1").removesuffix("_f32") for call in calls_of(runner)]
+    writes = [index for index, kernel in enumerate(kernels) if kernel == "kv_write"]
+    return kernels[writes[layer] : writes[layer + 1]]
+
+
+QUANTIZED = {
+    "llama": "kv_write attention quantize linear norm linear linear gated_silu linear norm linear linear linear "
+    "rope_norm rope_norm",
+    "qwen2": "kv_write attention quantize linear norm linear linear gated_silu linear norm linear linear linear "
+    "rope_neox rope_neox",
+    "gemma3": "kv_write attention quantize linear norm norm linear linear gated_gelu_tanh linear norm norm "
+    "linear linear linear norm norm rope_neox rope_neox",
+}
+"""A layer of quantized matrices: norms and gates quantize along, products and norms add along."""
+
+
+@pytest.mark.parametrize("arch", list(ARCHS))
+def test_a_layer_is_as_few_calls_as_its_kernels_allow(lowered, arch):
+    layer = layer_of(lowered(arch, weights="q4_1"), 0)
+    assert sorted(layer) == sorted(QUANTIZED[arch].split())
+
+
+@pytest.mark.parametrize("arch", list(ARCHS))
+def test_float_matrices_quantize_nothing(lowered, arch):
+    runner = lowered(arch, weights="f32")
+    assert sorted(layer_of(runner, 0)) == sorted(kernel for kernel in QUANTIZED[arch].split() if kernel != "quantize")
+    assert not any("#q" in name for call in calls_of(runner) for name in call.writes)
+
+
+def test_products_of_one_input_share_it_and_run_into_each_other(lowered):
+    runner = lowered(weights="q4_1")
+    calls, stops = calls_of(runner), barriers(runner)
+    shared = {}
+    for index, call in enumerate(calls):
+        if call.layout == "linear":
+            shared.setdefault(call.operands["x"], []).append(index)
+    triples = [found for found in shared.values() if len(found) > 1]
+    assert sorted(map(len, triples)) == [2] * LAYERS + [3] * LAYERS  # gate and up; queries, keys and values
+    for found in triples:
+        assert found == list(range(found[0], found[-1] + 1))
+        assert not any(stops[found[0] : found[-1]])
+
+
+def test_angles_are_made_once_a_table(lowered):
+    assert [call.kernel for call in calls_of(lowered("llama"))].count("angles") == 1
+    runner = lowered("gemma3", metadata={"gemma3.rope.freq_base": 1e6})
+    assert [call.kernel for call in calls_of(runner)].count("angles") == 2
+
+
+def test_rows_that_nobody_asked_for_are_dropped_before_the_last_layers_matrices(lowered):
+    kernels = [call.kernel for call in calls_of(lowered(weights="f32"))]
+    rows = kernels.index("take_rows")
+    assert kernels[rows:].count("linear_f32") == 5  # attention's output, gate, up, down, the head
+    assert "kv_write" not in kernels[rows:]
+
+
+@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("choices", [{"weights": "f32"}, {"weights": "q4_1"}, MIXED], ids=["f32", "q4_1", "mixed"])
+def test_calls_that_share_memory_have_a_barrier_between_and_no_value_is_overwritten_alive(lowered, arch, choices):
+    runner = lowered(arch, **choices)
+    assert len(touches(runner)) > 3 * LAYERS * 10
+    assert races(runner) == []
+    assert overlapping_lives(runner) == []
+
+
+def test_the_check_above_sees_every_barrier_that_is_missing(lowered):
+    runner = lowered(weights="q4_1")
+    for words, needed in zip(runner._placed.words, barriers(runner), strict=True):
+        if needed:
+            words[BARRIER // 8] = 0
+            assert races(runner) != []
+            words[BARRIER // 8] = 1
+
+
+def test_the_check_above_sees_values_in_one_place(lowered, monkeypatch):
+    def give(plan, name, free):
+        plan.sizes[:] = [max([*plan.sizes, plan.bytes_of(name)])]
+        plan.piece_of[name] = 0
+
+    monkeypatch.setattr(Plan, "_give", give)
+    assert overlapping_lives(lowered(weights="q4_1")) != []
+
+
+def test_deeper_models_need_no_more_memory_between_ops(lowered):
+    plan = lowered(weights="q4_1")._placed.plan
+    assert lowered(weights="q4_1", n_layers=9)._placed.plan.sizes == plan.sizes
+    assert sum(plan.sizes) < sum(plan.bytes_of(name) for name in plan.piece_of) / 3
