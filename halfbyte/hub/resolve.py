@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -61,9 +62,9 @@ def _source(reference: str | PathLike[str]) -> Path | tuple[Fill, StoredFile | N
     if text.startswith("hf:"):
         repo, wanted = parse_reference(text.removeprefix("hf:"))
         return partial(fetch_repository, repo, wanted), None
-    path = Path(text).expanduser()
     if not text:
         raise ConfigError(f"the model's name is empty; give {FORMS}")
+    path = _expanded(text)
     if text in NAMES and not path.is_file():
         model = NAMES[text]
         fill = partial(
@@ -73,13 +74,31 @@ def _source(reference: str | PathLike[str]) -> Path | tuple[Fill, StoredFile | N
     return _checked(path)
 
 
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{text}: there is no such user, so no home folder; give the whole path") from None
+
+
 def _checked(path: Path) -> Path:
-    if path.is_dir():
+    try:
+        return _looked_at(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}", key="model") from error
+
+
+def _looked_at(path: Path) -> Path:
+    try:
+        kind = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise ConfigError(_nothing(path)) from None
+    if stat.S_ISDIR(kind):
         inside = sorted(child.name for child in path.glob("*.gguf"))
         hint = f"; it holds {', '.join(inside[:5])}" if inside else " and holds no .gguf file"
         raise ConfigError(f"{path} is a folder{hint}; give the path of a .gguf file")
-    if not path.exists():
-        raise ConfigError(_nothing(path))
+    if not stat.S_ISREG(kind):  # opening a pipe would wait for its writer
+        raise ConfigError(f"{path} is a device or a pipe; give the path of a regular file", key="model")
     with path.open("rb") as file:
         magic = file.read(4)
     if magic != b"GGUF":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -59,6 +60,40 @@ def test_a_misspelt_file_name_shows_its_neighbour(model: Path) -> None:
 def test_a_folder_lists_the_models_in_it(model: Path) -> None:
     with pytest.raises(ConfigError, match=r"is a folder; it holds model\.gguf"):
         resolve(model.parent)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    pipe = tmp_path / "model.gguf"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="device or a pipe"):
+        resolve(pipe)
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 5000, "y/" + "x" * 300 + ".gguf", "~no-such-user-here/model.gguf", "a\0b", "a\0b.gguf"]
+)
+def test_names_that_no_file_can_have(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve(text)
+    assert text in str(caught.value) or repr(text) in str(caught.value)
+
+
+def test_a_link_to_itself_is_no_file(tmp_path: Path) -> None:
+    loop = tmp_path / "model.gguf"
+    loop.symlink_to(loop)
+    with pytest.raises(ConfigError, match=r"model\.gguf"):
+        resolve(loop)
+
+
+@pytest.mark.parametrize("place", ["model.gguf", "model.gguf/inside.gguf"])
+def test_what_may_not_be_read_is_said(model: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open" if place == model.name else "stat", refuse)
+    with pytest.raises(ConfigError, match=r"model\.gguf.*Permission denied"):
+        resolve(str(model.parent / place))
 
 
 @pytest.mark.parametrize(
