@@ -66,8 +66,14 @@ def _build_model(vocabulary: Vocabulary, merges: list[str], ignore_merges: bool)
     except Exception:
         # The Rust side names one bad merge at most; the slow look here names the first few, or lets them pass.
         _check_merges(vocabulary, pairs)
+    # A token that is no UTF-8 can be no text, and the Rust side takes text only.
+    plain = {token: i for token, i in plain.items() if token.isascii() or _is_text(token)}
     sound = [(a, b) for a, b in pairs if a in plain and b in plain and a + b in plain]
     return BPE(plain, sound, ignore_merges=ignore_merges)
+
+
+def _is_text(token: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in token)
 
 
 def _split_merges(merges: list[str]) -> list[tuple[str, str]]:

@@ -88,6 +88,17 @@ def test_a_vocabulary_without_bytes_uses_its_unknown_token() -> None:
     assert tokenizer.decode(tokenizer.encode("the ☃")) == "the "
 
 
+def test_a_token_that_is_no_utf8_keeps_its_bytes_and_is_never_chosen() -> None:
+    metadata = byte_bpe()
+    word = metadata[KEY + "tokens"].index("Ġthe")
+    odd = b"\xc4x".decode("utf-8", "surrogateescape")
+    merges = [merge for merge in metadata[KEY + "merges"] if "Ġthe" not in (*merge.split(), merge.replace(" ", ""))]
+    tokenizer = build_tokenizer(changed(byte_bpe, "tokens", replace(word, odd)) | {KEY + "merges": merges})
+    assert tokenizer.token_bytes(word) == b"\xc4x"
+    assert tokenizer.decode(tokenizer.encode("a the b")) == "a the b"
+    assert word not in tokenizer.encode("a the b")
+
+
 def test_merges_that_make_a_control_token_are_left_out() -> None:
     metadata = byte_bpe()
     tokens = metadata[KEY + "tokens"]
