@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from halfbyte.errors import ConfigError, FormatError, RequestError
 from halfbyte.runtime.sampling import steps
-from halfbyte.runtime.sampling.params import SamplingParams, recommended
+from halfbyte.runtime.sampling.params import RANGES, SamplingParams, recommended
 from halfbyte.runtime.sampling.sampler import SAMPLERS, Sampler
 from halfbyte.runtime.sampling.steps import Candidates
 from halfbyte.runtime.sampling.uniform import uniform
@@ -46,7 +46,9 @@ def test_values_that_are_no_finite_numbers(name, value):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"top_p": 1.01}, {"top_p": -0.1}, {"min_p": 2}, {"repeat_penalty": 0}, {"top_k": 1.5}, {"seed": -1},
+    [{"top_p": 1.01}, {"top_p": -0.1}, {"min_p": 2}, {"repeat_penalty": 0},
+     {"repeat_penalty": 1e-320}, {"frequency_penalty": -1e308}, {"presence_penalty": 1e39},
+     {"top_k": 1.5}, {"seed": -1},
      {"seed": 2**64}, {"penalty_last_n": -2}, {"top_k": None}],
 )  # fmt: skip
 def test_values_out_of_range(wrong):
@@ -148,6 +150,17 @@ def test_penalties_follow_llama_cpp_and_touch_the_window_alone():
     params = SamplingParams(repeat_penalty=2, frequency_penalty=0.25, presence_penalty=0.5)
     steps.penalties(Candidates(np.arange(4, dtype=np.int32), logits), window, params)
     assert logits.tolist() == [2 / 2 - 0.25 - 0.5, -2 * 2 - 0.5 - 0.5, 3, 1]
+
+
+@pytest.mark.parametrize("name", ["repeat_penalty", "frequency_penalty", "presence_penalty"])
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_the_strongest_penalties_leave_finite_logits_and_say_nothing(name, end, recwarn):
+    logits = np.array([30, -30, 1e4, 1], np.float32)
+    window = PenaltyWindow(5, [0, 1, 1, 2])
+    params = SamplingParams(**{name: getattr(RANGES[name], end)})
+    steps.penalties(Candidates(np.arange(4, dtype=np.int32), logits), window, params)
+    assert np.isfinite(logits).all()
+    assert not recwarn.list
 
 
 @given(tokens=st.lists(st.integers(0, 6), max_size=40), length=st.integers(1, 9))

@@ -12,16 +12,15 @@ from ...errors import ConfigError, FormatError, reject_unknown
 
 
 class Range(NamedTuple):
-    """Allowed values of one parameter: `low <= value <= high`, or `low < value` where `low_open`."""
+    """Allowed values of one parameter: `low <= value <= high`."""
 
     low: float
     high: float
     integer: bool = False
-    low_open: bool = False
 
     def __str__(self) -> str:
         kind = "an integer" if self.integer else "a finite number"
-        low = "" if self.low == -math.inf else f" {'above' if self.low_open else 'from'} {self.low:g}"
+        low = "" if self.low == -math.inf else f" from {self.low:g}"
         return f"{kind}{low}{'' if self.high == math.inf else f' up to {self.high:g}'}"
 
     def holds(self, value: Any) -> bool:
@@ -29,7 +28,7 @@ class Range(NamedTuple):
         right_kind = isinstance(value, Integral if self.integer else Real) and not isinstance(value, bool)
         if not right_kind or not (self.integer or math.isfinite(value)):
             return False
-        return bool(self.low <= value <= self.high) and not (self.low_open and value == self.low)
+        return bool(self.low <= value <= self.high)
 
 
 RANGES = {
@@ -37,9 +36,10 @@ RANGES = {
     "top_k": Range(-math.inf, math.inf, integer=True),
     "top_p": Range(0, 1),
     "min_p": Range(0, 1),
-    "repeat_penalty": Range(0, math.inf, low_open=True),
-    "frequency_penalty": Range(-math.inf, math.inf),
-    "presence_penalty": Range(-math.inf, math.inf),
+    # Beyond these a penalised logit would leave float32.
+    "repeat_penalty": Range(1e-6, 1e6),
+    "frequency_penalty": Range(-1e6, 1e6),
+    "presence_penalty": Range(-1e6, 1e6),
     "penalty_last_n": Range(-1, math.inf, integer=True),
     "seed": Range(0, 2**64 - 1, integer=True),
 }
