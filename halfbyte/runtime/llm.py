@@ -57,13 +57,16 @@ class LLM:
         """Ids of `text`.
 
         `special`: control tokens spelt out in it count as such. `bos`: whether a begin token comes first, None for as
-        the file says.
+        the file says. Raises `RequestError` for what is no text.
         """
+        if not isinstance(text, str):
+            raise RequestError(f"the text to tokenize must be a string, not {repr(text)[:80]}")
         return self.tokenizer.encode(text, special=special, bos=bos)
 
     def detokenize(self, ids: Iterable[int], special: bool = False) -> str:
-        """Text of `ids`; with `special` control tokens are spelt out, else left out."""
-        return self.tokenizer.decode(ids, special=special)
+        """Text of `ids`; with `special` control tokens are spelt out, else left out. Raises `RequestError`."""
+        known = ids if isinstance(ids, (Sequence, np.ndarray)) or not isinstance(ids, Iterable) else list(ids)
+        return self.tokenizer.decode(_token_ids(known).tolist(), special=special)
 
     def logits(self, ids: Sequence[int] | TokenIds) -> NDArray[np.float32]:
         """f32[T, V]: what the model expects after each of `ids`; computed in chunks of `max_num_batched_tokens`.

@@ -59,6 +59,23 @@ def test_prompts_that_are_no_tokens(llm, prompt):
         llm.logits(prompt)
 
 
+@pytest.mark.parametrize("ids", [None, 5, "BC", b"BC", [1.0], ["B"], [[1]], np.array([[1]]), object()])
+def test_ids_to_detokenize_that_are_no_tokens(llm, ids):
+    with pytest.raises(RequestError, match="flat list of token ids"):
+        llm.detokenize(ids)
+
+
+@pytest.mark.parametrize("ids", [[1, 2], (1, 2), np.array([1, 2], np.uint8), iter([1, 2]), range(1, 3), {1: 0, 2: 0}])
+def test_ids_to_detokenize_may_come_from_any_iterable(llm, ids):
+    assert llm.detokenize(ids) == "BC"
+
+
+@pytest.mark.parametrize("text", [None, 5, b"BC", ["B"], [1]])
+def test_text_to_tokenize_must_be_text(llm, text):
+    with pytest.raises(RequestError, match="must be a string"):
+        llm.tokenize(text)
+
+
 @pytest.mark.parametrize("prompt", [[], "", [-1], [VOCAB], [2**62], np.array([2**64 - 1], np.uint64)])
 def test_prompts_outside_the_vocabulary_or_empty(llm, prompt):
     with pytest.raises(RequestError, match=r"no tokens|not in the vocabulary"):
