@@ -50,7 +50,7 @@ def build(
     `n_pages` KV pages of 16 tokens in all, `max_pages` the width of a step's page table, `max_tokens` the most tokens
     of a step. Raises `ConfigError`, `UnsupportedError` for an isa or op this machine lacks, `ResourceError`.
     """
-    chosen = isas.named(isa) if isa else isas.detect()
+    chosen = isas.detect() if isa is None else isas.named(isa)
     return CpuExecutable(program, weights, n_pages, max_tokens, teams.count(threads), chosen, progress)
 
 

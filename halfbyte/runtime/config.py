@@ -11,6 +11,7 @@ from ..errors import ConfigError, UnsupportedError
 
 KV_TYPES = ("f16",)
 """Types of the KV store's numbers."""
+_COUNTS = ("context", "max_num_batched_tokens", "max_num_seqs", "threads")
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,13 @@ class LoadConfig:
             raise ConfigError("; ".join(problems.values()), key=next(iter(problems)))
         if self.kv not in KV_TYPES:
             raise UnsupportedError(f"kv={self.kv!r} is no type of KV store", known=KV_TYPES)
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if value is not None:  # a NumPy integer becomes Python's
+                object.__setattr__(self, name, int(value))
 
     def _problems(self) -> Iterator[tuple[str, str]]:
-        for name in ("context", "max_num_batched_tokens", "max_num_seqs", "threads"):
+        for name in _COUNTS:
             value: Any = getattr(self, name)
             if name == "threads" and value is None:
                 continue

@@ -47,6 +47,8 @@ def load(
     damaged file, `UnsupportedError` for one that asks for what we lack, `ResourceError` where memory is not enough.
     """
     reject_unknown(unknown, [*(field.name for field in fields(LoadConfig)), "progress"], "keyword")
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function of (what, done, total), not {progress!r}", key="progress")
     config = LoadConfig(context, threads, kv, max_num_batched_tokens, max_num_seqs, prefix_cache, backend, isa)
     builder = BACKENDS[config.backend]
     with open_gguf(_locate(model, progress)) as file:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import halfbyte
 from halfbyte import ConfigError, FormatError, UnsupportedError
+from tests.model.tiny import tiny_model
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,7 @@ from halfbyte import ConfigError, FormatError, UnsupportedError
         ({"max_num_seqs": "8"}, ConfigError, "max_num_seqs"),
         ({"prefix_cache": 1}, ConfigError, "prefix_cache must be True or False"),
         ({"isa": 5}, ConfigError, "isa must be a string"),
+        ({"progress": 5}, ConfigError, "progress must be a function"),
         ({"kv": "q3"}, UnsupportedError, r"kv='q3'.*known: f16"),
         ({"backend": "cpuu"}, UnsupportedError, r"did you mean 'cpu'.*known: cpu, reference"),
     ],
@@ -27,6 +30,19 @@ from halfbyte import ConfigError, FormatError, UnsupportedError
 def test_keywords_that_are_misspelt_or_impossible(options, error, message):
     with pytest.raises(error, match=message):
         halfbyte.load("there-is-no-such-file.gguf", **options)
+
+
+def test_an_empty_isa_is_not_taken_for_none(tmp_path):
+    with pytest.raises(ConfigError, match="unknown isa ''"):
+        halfbyte.load(tiny_model(tmp_path), isa="")
+
+
+def test_counts_may_be_numpy_integers(tmp_path):
+    options = {"context": 32, "threads": 1, "max_num_batched_tokens": 8, "max_num_seqs": 2}
+    path = tiny_model(tmp_path)
+    with halfbyte.load(path, **{name: np.int64(value) for name, value in options.items()}) as llm:
+        assert llm.info()["threads"] == 1
+        assert type(llm.context) is int
 
 
 def test_a_model_that_is_not_there(tmp_path):
