@@ -157,23 +157,37 @@ def _heads_of_token(instr, state, token, head, end, scratch):
         head += 1
 
 
+@helper
+def _unit(instr, state, begin, end, head, last, scratch):
+    """Tokens `begin` to `end - 1` under the heads `head` to `last - 1`, which share a kv head."""
+    seqs = load_i64(state + SEQ_OF) + 4 * begin
+    if end - begin == ROWS and load_i32(seqs) == load_i32(seqs + 4 * (ROWS - 1)):
+        for h in range(head, last):
+            _tile(instr, state, EIGHT, begin, 1, h, scratch)
+    else:
+        for token in range(begin, end):
+            _heads_of_token(instr, state, token, head, last, scratch)
+
+
 def attention(instr, state, tid, nth):
-    """Threads take units of eight tokens under one kv head."""
+    """Threads take units of eight tokens under a kv head; of one token, or some of its heads, where those are few.
+
+    How the work is cut depends on the number of threads. What a row computes does not.
+    """
     tokens, kv_heads = load_i64(state + TOKENS), load_i64(instr + KV_HEADS)
     group = load_i64(instr + HEADS) // kv_heads
+    span = ROWS if (tokens + ROWS - 1) // ROWS * kv_heads >= 4 * nth else 1
+    tiles = (tokens + span - 1) // span
+    pieces = min(group, nth) if tiles * kv_heads < 2 * nth else 1
     scratch = load_i64(instr + SCRATCH) + tid * load_i64(instr + SCRATCH_BYTES)
     while True:
         unit = atomic_add(instr + COUNTER, 1)
-        if unit >= (tokens + ROWS - 1) // ROWS * kv_heads:
+        if unit >= tiles * kv_heads * pieces:
             break
-        begin, head = unit // kv_heads * ROWS, unit % kv_heads * group
-        seqs = load_i64(state + SEQ_OF) + 4 * begin
-        if begin + ROWS <= tokens and load_i32(seqs) == load_i32(seqs + 4 * (ROWS - 1)):
-            for h in range(head, head + group):
-                _tile(instr, state, EIGHT, begin, 1, h, scratch)
-        else:
-            for token in range(begin, min(begin + ROWS, tokens)):
-                _heads_of_token(instr, state, token, head, head + group, scratch)
+        piece, kv_head, tile = unit % pieces, unit // pieces % kv_heads, unit // (pieces * kv_heads)
+        head = kv_head * group + group * piece // pieces
+        last = kv_head * group + group * (piece + 1) // pieces
+        _unit(instr, state, tile * span, min((tile + 1) * span, tokens), head, last, scratch)
 
 
 KERNELS = {"attention": attention}
