@@ -93,10 +93,6 @@ class Lowering:
         """Mark an op that another one's kernel computes along."""
         self._done.add(id(op))
 
-    def is_done(self, op: ir.Op) -> bool:
-        """Whether an op was taken along."""
-        return id(op) in self._done
-
     def targets(self, value: str) -> tuple[dict[str, Operand], list[str]]:
         """Operands of a kernel that can write both forms of a value, and the forms it must write."""
         plain, quantized = self.forms(value)
