@@ -29,8 +29,13 @@ def line(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A line about the work: speed, progress, warning."""
-    print(_tame(text, sys.stderr), file=sys.stderr, flush=True)
+    """A line about the work: speed, progress, warning. Where stderr takes nothing, the work goes on without."""
+    if sys.stderr is None:  # closed at the start; `print` would take stdout instead
+        return
+    try:
+        print(_tame(text, sys.stderr), file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        _abandon(sys.stderr)
 
 
 def error(text: str) -> None:
@@ -53,8 +58,12 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 def abandon_stdout() -> None:
     """Nobody reads stdout any more: keep the interpreter from failing on it when it ends."""
+    _abandon(sys.stdout)
+
+
+def _abandon(stream: TextIO) -> None:
     try:
-        target = sys.stdout.fileno()
+        target = stream.fileno()
     except (OSError, ValueError):
         return
     null = os.open(os.devnull, os.O_WRONLY)

@@ -128,3 +128,14 @@ def test_a_reader_that_leaves_ends_it_silently() -> None:
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="shell redirections of POSIX")
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_what_stderr_cannot_take_is_lost_and_goes_nowhere_else(redirection: str) -> None:
+    if redirection.endswith("full") and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    answer = "from halfbyte.cli import terminal as t; t.prepare(); t.line('answer'); t.note('slow'); t.error('x')"
+    command = f'"$0" -c "$1" {redirection}'
+    done = subprocess.run(["sh", "-c", command, sys.executable, answer], stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (0, b"answer\n")
