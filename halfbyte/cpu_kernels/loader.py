@@ -27,6 +27,8 @@ _NEVER_REACHED = (
 )
 """What numba's wrapper calls to raise a Python error; kernels raise none."""
 
+_OURS = f"{ResourceError.__module__}.{ResourceError.__name__}: "
+
 Kernels = dict[str, int]
 """Kernel name to address of a function of four int64."""
 
@@ -137,4 +139,5 @@ def _watch(processes: Sequence[subprocess.Popen[str]], total: int, progress: Pro
 
 def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
-    return lines[-1] if lines else "the compiler stopped without a word"
+    # A traceback ends with the error's class and, for ours, a message that stands alone.
+    return lines[-1].removeprefix(_OURS) if lines else "the compiler stopped without a word"

@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_written_is_told(cache, monkeypatch):
     cache.write_text("a file where the folder should be")
     with pytest.raises(ResourceError, match=r"cannot keep a compiled kernel in .*point HALFBYTE_KERNEL_CACHE"):
         write_object(folder_for(ISA) / "x.o", "x", b"")
-    with pytest.raises(ResourceError, match=r"compiling kernels for .* failed: .*cannot keep a compiled kernel"):
+    with pytest.raises(ResourceError, match=r"compiling kernels for .* failed: cannot keep a compiled kernel"):
         loader.LoadedKernels(ISA, [SMALL])
 
 
