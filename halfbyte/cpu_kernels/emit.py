@@ -57,7 +57,6 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
     out, residual = op.out, _residual_of(low, op)
     if residual is not None:
         out = residual[1]
-    tiles = (weight.rows + 15) // 16
     operands: dict[str, Operand] = {
         "count": Count(op.x),
         "weights": Packed(op.weight),
@@ -67,7 +66,6 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
         "columns": weight.columns,
         "rows": weight.rows,
         "per_tile": weight.per_tile,
-        "chunk": max(1, tiles // (16 * low.threads)),
         "bias": 0 if op.bias is None else Constant(op.bias),
         "residual": 0 if residual is None else Ref(residual[0]),
         "residual_stride": 0 if residual is None else Stride(residual[0]),

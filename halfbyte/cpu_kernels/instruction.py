@@ -56,7 +56,7 @@ def state(name: str) -> int:
 LAYOUTS: dict[str, Layout] = {
     # `count` is the address of the number of tokens: T, or R behind TakeRows. A zero address means "none".
     "linear": _layout(
-        "count weights x sums x_stride columns rows per_tile chunk bias residual residual_stride out out_stride "
+        "count weights x sums x_stride columns rows per_tile bias residual residual_stride out out_stride "
         "scratch scratch_bytes"
     ),
     "embed": _layout("table row_bytes columns scale out stride scratch scratch_bytes"),

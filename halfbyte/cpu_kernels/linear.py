@@ -1,6 +1,6 @@
 """Matrix kernels, one a format: `out[t] = x[t] @ weights.T (+ bias) (+ residual[t])`.
 
-Threads take chunks of row tiles from the instruction's counter. Many tokens go through `matrix.py` first, which unpacks
+Threads claim runs of row tiles. Many tokens go through `matrix.py` first, which unpacks
 a row tile once for all of them; the few that are left, and a single one, multiply straight from the packed bytes. Both
 do the same float operations in the same order for each token and row.
 """
@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import formats
+from .claim import claim
 from .groups import multiply_halves, multiply_whole
-from .instruction import COUNTER, LAYOUTS
+from .instruction import LAYOUTS
 from .jit import helper
 from .lowerings import active
 from .matrix import enter, leave, matrix_rows
-from .memory import atomic_add, load_i64
+from .memory import load_i64
 from .packed import PACKED
 from .result import store_result
 from .tiles import add_scaled, dot_small, dot_wide, prefetch, zeros
 
-COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, CHUNK, *_ = LAYOUTS["linear"].offsets()
+COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, *_ = LAYOUTS["linear"].offsets()
 
 LONG = (0,) * active.isa.tokens[0]
 MIDDLE = (0,) * active.isa.tokens[-2]
@@ -69,15 +70,15 @@ def _quantized_kernel(name: str) -> Callable[..., None]:
     many = matrix_rows(chunks, scales, groups, step_bytes, wide, halves)
 
     def linear(instr, state, tid, nth):
-        count, chunk = load_i64(load_i64(instr + COUNT)), load_i64(instr + CHUNK)
+        count = load_i64(load_i64(instr + COUNT))
         tiles = (load_i64(instr + ROWS) + 15) // 16
         if count >= len(LONG):
             enter()
         while True:
-            tile = atomic_add(instr + COUNTER, chunk)
-            if tile >= tiles:
+            first, last = claim(instr, tiles, nth)
+            if first == last:
                 break
-            for row in range(16 * tile, 16 * min(tile + chunk, tiles), 16):
+            for row in range(16 * first, 16 * last, 16):
                 token = many(instr, row, tid, count)
                 token = _quantized_rows(
                     instr, row, MIDDLE, token, count, chunks, scales, dot, multiply, groups, step_bytes
@@ -93,13 +94,13 @@ def _float_kernel(name: str) -> Callable[..., None]:
     column, column_bytes = getattr(formats, f"{name}_column"), PACKED[name].step_bytes
 
     def linear(instr, state, tid, nth):
-        count, chunk = load_i64(load_i64(instr + COUNT)), load_i64(instr + CHUNK)
+        count = load_i64(load_i64(instr + COUNT))
         tiles = (load_i64(instr + ROWS) + 15) // 16
         while True:
-            tile = atomic_add(instr + COUNTER, chunk)
-            if tile >= tiles:
+            first, last = claim(instr, tiles, nth)
+            if first == last:
                 break
-            for row in range(16 * tile, 16 * min(tile + chunk, tiles), 16):
+            for row in range(16 * first, 16 * last, 16):
                 token = _float_rows(instr, row, LONG, 0, count, column, column_bytes)
                 token = _float_rows(instr, row, MIDDLE, token, count, column, column_bytes)
                 _float_rows(instr, row, ONE, token, count, column, column_bytes)

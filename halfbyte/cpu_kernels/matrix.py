@@ -17,7 +17,7 @@ from .jit import helper
 from .lowerings import active
 from .memory import load_i64
 from .ops import load_f32, store_f32
-from .result import SCRATCH, SCRATCH_BYTES, store_result
+from .result import OUT, OUT_STRIDE, SCRATCH, SCRATCH_BYTES, store_result
 from .tiles import (
     add_group,
     answer_half_small,
@@ -27,13 +27,14 @@ from .tiles import (
     ask_half,
     ask_whole,
     load_tile,
+    prefetch_rows,
     store_chunks,
     store_tile,
     zeros,
 )  # fmt: skip
 from .vec import op
 
-COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, CHUNK, *_ = LAYOUTS["linear"].offsets()
+COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, *_ = LAYOUTS["linear"].offsets()
 SHAPE = (0,) * active.isa.tokens[0]
 SCALES = 512
 PLACES = BLOCK * UNPACKED
@@ -116,6 +117,9 @@ def matrix_rows(
                 acc = load_tile(acc, partial, 64)
             x = load_i64(instr + X) + token * stride + 64 * first
             sums = load_i64(instr + SUMS) + token * (stride // 4) + 16 * first
+            if last == groups:
+                out_stride = load_i64(instr + OUT_STRIDE)
+                prefetch_rows(acc, load_i64(instr + OUT) + token * out_stride + 4 * row, out_stride)
             # Matrix registers answer late: ask for the next group before this one's answer is needed.
             place, other = scratch + PLACES, scratch + PLACES + 2 * PLACE
             group, final = scratch, scratch + UNPACKED * (last - first - 1)

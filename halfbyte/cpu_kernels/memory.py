@@ -121,6 +121,13 @@ def atomic_swap(builder: Any, address: Any, value: Any) -> Any:
     return builder.atomic_rmw("xchg", pointer(builder, address, _i64), value, "seq_cst")
 
 
+@op(types.int64, _ADDRESS, types.int64, types.int64)
+def atomic_exchange_if(builder: Any, address: Any, expected: Any, value: Any) -> Any:
+    """Store `value` if `expected` is there; returns what was there."""
+    pair = builder.cmpxchg(pointer(builder, address, _i64), expected, value, "seq_cst", "seq_cst")
+    return builder.extract_value(pair, 0)
+
+
 @op(types.int64, _ADDRESS)
 def atomic_load(builder: Any, address: Any) -> Any:
     """Read what another thread wrote, and all it wrote before."""

@@ -129,6 +129,14 @@ def prefetch(builder: Any, shape: list[Any], address: Any, n_bytes: Any) -> None
         call(builder, "llvm.prefetch.p0", ir.VoidType(), where, _i32(0), _i32(2), _i32(1))
 
 
+@tile_op(types.void, TILE, types.int64, types.int64)
+def prefetch_rows(builder: Any, shape: list[Any], address: Any, stride: Any) -> None:
+    """Ask for the cache line of each token that a tile's result will be written to, `stride` bytes apart."""
+    for t in range(len(shape)):
+        where = pointer(builder, _at(builder, address, stride, t), ir.IntType(8))
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), where, _i32(1), _i32(3), _i32(1))
+
+
 AHEAD = 4096
 """How far ahead: about what a core reads in the time memory takes to answer."""
 
