@@ -14,20 +14,24 @@ from ..errors import ResourceError
 HUGE = 2 << 20
 LINE = 64
 
+_PRIVATE: dict[str, int] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+"""Shared memory, which is what mmap makes of no file otherwise, rarely gets huge pages."""
+
 
 class Arena:
-    """Zeroed memory of `size` bytes on huge pages where the system has them.
+    """Zeroed memory of `size` bytes, on huge pages where the system has them and `huge` asks for them.
 
+    Huge pages save address look-ups but come whole: memory that fills up slowly, or never, is better on small ones.
     `take` gives the address of the next piece. The memory lives as long as the arena or a view of it.
     """
 
-    def __init__(self, size: int, what: str) -> None:
+    def __init__(self, size: int, what: str, *, huge: bool = True) -> None:
         self.size = size
         try:
-            self._map = mmap.mmap(-1, size + HUGE)
+            self._map = mmap.mmap(-1, size + HUGE, **_PRIVATE)
         except (OSError, OverflowError, MemoryError) as error:
             raise ResourceError(f"no memory for {what}: {size:,} bytes needed", needed=size) from error
-        if hasattr(mmap, "MADV_HUGEPAGE"):
+        if huge and hasattr(mmap, "MADV_HUGEPAGE"):
             with contextlib.suppress(OSError):  # a system built without them: small pages do
                 self._map.madvise(mmap.MADV_HUGEPAGE)
         raw = np.frombuffer(self._map, np.uint8)

@@ -120,7 +120,7 @@ class CpuExecutable:
         size += sum(rounded(angle_bytes[table]) + rounded(8 * len(table.inv_freq)) for table in tables)
         arena = Arena(size, "the buffers of a step")
         kv_bytes = kv_page_bytes(program, PAGE_LEN) * self.n_pages + 128 * len(program.kv_layers)
-        self._kv_arena = Arena(kv_bytes, "the key/value pages")
+        self._kv_arena = Arena(kv_bytes, "the key/value pages", huge=False)
         angles: dict[tuple[RopeTable, str], int] = {}
         for table in tables:
             angles[table, "angles"] = arena.take(angle_bytes[table])
