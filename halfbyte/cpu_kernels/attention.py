@@ -148,13 +148,15 @@ def _tile(instr, state, shape, token, token_step, head, scratch):
 
 @helper
 def _heads_of_token(instr, state, token, head, end, scratch):
-    """The heads `head` to `end - 1` of one token, in tiles."""
-    while head + 4 <= end:
-        _tile(instr, state, FOUR, token, 0, head, scratch)
-        head += 4
+    """The heads `head` to `end - 1` of one token, in tiles of four; a last one may do heads again, to the same bits."""
+    few = end - head < 4
     while head < end:
-        _tile(instr, state, ONE, token, 0, head, scratch)
-        head += 1
+        if few:
+            _tile(instr, state, ONE, token, 0, head, scratch)
+            head += 1
+        else:
+            _tile(instr, state, FOUR, token, 0, min(head, end - 4), scratch)
+            head += 4
 
 
 @helper
