@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -56,9 +57,12 @@ class GGUFFile:
         if info is None:
             raise FormatError(f"has no tensor {name!r}{nearest(name, self.tensors)}", path=self.path)
         part = self._parts[info.part]
-        if part.size_now() < len(part.data):
-            raise FormatError("the file has become shorter since it was opened: fetch it again", path=part.path)
+        _check_whole((part,))
         return part.data[info.offset : info.offset + info.n_bytes].reshape(info.rows, -1)
+
+    def whole(self) -> Callable[[], None]:
+        """A check that raises `FormatError` once a part is shorter than it was; it works after `close` too."""
+        return partial(_check_whole, self._parts)
 
     def close(self) -> None:
         """Let go of the mapping, which ends when the last view of it goes; may be called twice."""
@@ -84,3 +88,9 @@ def open_gguf(path: str | PathLike[str]) -> GGUFFile:
     """
     part = open_part(Path(path))
     return GGUFFile(gather(part) if split_count(part) > 1 else [part])
+
+
+def _check_whole(parts: tuple[Part, ...]) -> None:
+    for part in parts:
+        if part.size_now() < len(part.data):
+            raise FormatError("the file has become shorter since it was opened: fetch it again", path=part.path)

@@ -17,6 +17,7 @@ from ..text import ChatTemplate, build_tokenizer
 from .backends import BACKENDS, Builder, Job
 from .config import LoadConfig
 from .engine import Engine
+from .guarded import GuardedExecutable
 from .llm import LLM
 from .memory import free_memory
 from .sampling.params import recommended
@@ -72,7 +73,7 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
             raise
         built = executable.result()
     engine = Engine(
-        built,
+        GuardedExecutable(built, file.whole()),
         vocab_size=bound.program.vocab_size,
         context=config.context,
         eog_ids=frozenset(tokenizer.eog_ids),

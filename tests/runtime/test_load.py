@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import numpy as np
 import pytest
 
@@ -59,3 +62,13 @@ def test_a_file_that_is_no_model(tmp_path):
     path.write_bytes(b"GGUF")
     with pytest.raises(FormatError, match=r"model\.gguf"):
         halfbyte.load(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot be cut there")
+def test_a_file_cut_while_in_use_ends_the_request_and_not_the_process(tmp_path):
+    path = tiny_model(tmp_path)
+    with halfbyte.load(path, context=32, threads=1) as llm:
+        assert llm.generate([1, 2, 3], max_tokens=2).ids
+        os.truncate(path, 100)
+        with pytest.raises(FormatError, match="shorter since it was opened"):
+            llm.generate([1, 2, 3], max_tokens=2)

@@ -1,0 +1,29 @@
+"""`GuardedExecutable`: an executable that looks after the file it reads from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.backend import Executable
+from ..model.program import StepBatch
+
+
+class GuardedExecutable:
+    """Runs `check` before every step, which raises where memory that the step reads has gone.
+
+    A mapped file that somebody cuts short takes its pages along, and the system ends a process that touches them. The
+    check costs about a microsecond; a cut in the middle of a step stays possible.
+    """
+
+    def __init__(self, inner: Executable, check: Callable[[], None]) -> None:
+        self.page_len, self.n_pages = inner.page_len, inner.n_pages
+        self._inner, self._check = inner, check
+        self.top_k, self.copy_page, self.info, self.close = inner.top_k, inner.copy_page, inner.info, inner.close
+
+    def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
+        """Run one step; raises `FormatError` where the model's file is no longer whole."""
+        self._check()
+        self._inner.run(batch, logits)
