@@ -39,16 +39,14 @@ def build(
     *,
     n_pages: int,
     max_tokens: int,
-    max_seqs: int,
-    max_pages: int,
     threads: int | None = None,
     isa: str | None = None,
     progress: Progress | None = None,
 ) -> CpuExecutable:
     """Compile (or load) kernels, pack the weights and plan the memory of a program.
 
-    `n_pages` KV pages of 16 tokens in all, `max_pages` the width of a step's page table, `max_tokens` the most tokens
-    of a step. Raises `ConfigError`, `UnsupportedError` for an isa or op this machine lacks, `ResourceError`.
+    `n_pages` KV pages of 16 tokens in all, `max_tokens` the most tokens of a step. Raises `ConfigError`,
+    `UnsupportedError` for an isa or op this machine lacks, `ResourceError`.
     """
     chosen = isas.detect() if isa is None else isas.named(isa)
     return CpuExecutable(program, weights, n_pages, max_tokens, teams.count(threads), chosen, progress)
@@ -76,7 +74,7 @@ class CpuExecutable:
         unplaced = {name: _unplaced(weight) for name, weight in matrices.items()}
         table = weights[self._embed.table]
         tables = {table.name: table.format.name} if table.format.name in FROM_FILE else {}
-        lowering = Lowering(program, unplaced, tables, threads, max_tokens)
+        lowering = Lowering(program, unplaced, tables, max_tokens)
         needed = {call.kernel for call in lowering.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
         needed = (needed - {"pack_i8"}) | {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)

@@ -23,7 +23,6 @@ class Lowering:
     packed: Mapping[str, PackedWeight]
     tables: Mapping[str, str]
     """Embedding tables that kernels can read from the file, to their formats."""
-    threads: int
     max_tokens: int
     calls: list[Call] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)

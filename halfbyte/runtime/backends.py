@@ -55,8 +55,6 @@ def build_cpu(job: Job) -> Executable:
         job.weights,
         n_pages=job.n_pages,
         max_tokens=job.config.max_num_batched_tokens,
-        max_seqs=job.max_seqs,
-        max_pages=job.n_pages,
         threads=job.config.threads,
         isa=job.config.isa,
         progress=job.progress,

@@ -44,7 +44,7 @@ def attention_program(rng, *, heads, kv_heads, key_size, value_size, window=None
 
 def build(program, weights, *, threads=1, n_pages=8):
     ready()
-    sizes = {"n_pages": n_pages, "max_tokens": SIZE, "max_seqs": 4, "max_pages": 8}
+    sizes = {"n_pages": n_pages, "max_tokens": SIZE}
     return executable.build(program, named(weights), **sizes, threads=threads, isa=DETECTED)
 
 

@@ -65,7 +65,7 @@ class Product:
         weights |= {"bias": f32_weight(bias)} if bias is not None else {}
         weights |= {"other": other} if other is not None else {}
         program = product_program(*weight.shape, bias=bias is not None, residual=other is not None)
-        sizes = {"n_pages": 1, "max_tokens": len(x), "max_seqs": 1, "max_pages": 1}
+        sizes = {"n_pages": 1, "max_tokens": len(x)}
         self.executable = executable.build(program, named(weights), **sizes, threads=threads, isa=isa_name)
 
     def __call__(self, tokens):

@@ -25,7 +25,7 @@ MIXED = {
 
 def build(model, *, isa_name=DETECTED, threads=1):
     ready(isa_name)
-    sizes = {"n_pages": N_PAGES, "max_tokens": len(IDS), "max_seqs": 8, "max_pages": N_PAGES}
+    sizes = {"n_pages": N_PAGES, "max_tokens": len(IDS)}
     return executable.build(model.program, model.weights, **sizes, isa=isa_name, threads=threads)
 
 

@@ -19,7 +19,7 @@ def embedded(table, scale, threads=1):
     program = Program(ops, {"x": WIDTH, "asked": WIDTH, "y": VOCAB}, (), "y", VOCAB)
     weights = named({"table": table, "one": f32_weight(np.eye(WIDTH))})
     ready()
-    sizes = {"n_pages": 1, "max_tokens": len(IDS), "max_seqs": 1, "max_pages": 1}
+    sizes = {"n_pages": 1, "max_tokens": len(IDS)}
     runner = executable.build(program, weights, **sizes, threads=threads, isa=DETECTED)
     logits = np.full((len(IDS), VOCAB), np.nan, np.float32)
     runner.run(batch_of(IDS), logits)

@@ -83,7 +83,7 @@ def test_random_program(seed):
     program = random_program(rng)
     weights = random_weights(program, rng)
     ready()
-    sizes = {"n_pages": 1, "max_tokens": ROWS, "max_seqs": 1, "max_pages": 1}
+    sizes = {"n_pages": 1, "max_tokens": ROWS}
     runners = [executable.build(program, named(weights), **sizes, threads=threads, isa=DETECTED) for threads in (1, 3)]
     assert races(runners[0]) == []
     assert overlapping_lives(runners[0]) == []
