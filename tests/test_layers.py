@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text": {"formats"},
     "hub": set(),
     "runtime": BELOW_RUNTIME | {"hub"},
-    "tools": {"quant", "formats", "model", "text"},
+    "tools": {"quant", "formats", "cpu_kernels", "model", "text", "hub", "runtime"},
     "server": {"runtime"},
     "cli": BELOW_RUNTIME | {"hub", "runtime", "tools", "server"},
 }

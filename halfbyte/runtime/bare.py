@@ -1,0 +1,82 @@
+"""`BareModel`: a model without an engine, for tools that run whole windows of text through it."""
+
+from __future__ import annotations
+
+from os import PathLike
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConfigError
+from ..formats import open_gguf
+from ..model import bind
+from ..model.backend import Progress
+from ..model.program import StepBatch
+from ..text import build_tokenizer
+from .backends import BACKENDS, PAGE_LEN, Job
+from .config import LoadConfig
+
+
+class BareModel:
+    """Runs windows of at most `window` tokens, each from an empty context and in one step."""
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        window: int = 512,
+        threads: int | None = None,
+        backend: str = "cpu",
+        isa: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        config = LoadConfig(
+            context=window, threads=threads, max_num_batched_tokens=window, max_num_seqs=1, backend=backend, isa=isa
+        )
+        self.window = window
+        with open_gguf(path) as file:
+            self.metadata = file.metadata
+            bound = bind(file)
+            self.program = bound.program
+            self.tokenizer = build_tokenizer(file.metadata)
+            self.executable = BACKENDS[backend](Job(bound.program, bound.weights, config, progress))
+        pages = -(-window // PAGE_LEN)
+        self._page_table = np.arange(pages, dtype=np.int32)[None]
+
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        return self.program.vocab_size
+
+    def logits(self, ids: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.float32]:
+        """f32[R, V]: logits behind the tokens `rows` of a window `ids` i32[T]."""
+        if not 0 < len(ids) <= self.window:
+            raise ConfigError(f"a window has 1 to {self.window} tokens, not {len(ids)}")
+        count = len(ids)
+        places = np.arange(count, dtype=np.int32)
+        batch = StepBatch(
+            ids=np.ascontiguousarray(ids, np.int32),
+            positions=places,
+            seq_of=np.zeros(count, np.int32),
+            slots=places.copy(),
+            page_table=self._page_table,
+            seq_len=np.array([count], np.int32),
+            logit_rows=np.ascontiguousarray(rows, np.int32),
+        )
+        out = np.empty((len(rows), self.vocab_size), np.float32)
+        self.executable.run(batch, out)
+        return out
+
+    def close(self) -> None:
+        """Free memory and threads; may be called twice."""
+        self.executable.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
