@@ -37,9 +37,10 @@ class BareModel:
         )
         self.window = window
         with open_gguf(path) as file:
-            self.metadata = file.metadata
+            self.path, self.metadata = file.path, file.metadata
+            self._check_whole = file.whole()
             bound = bind(file)
-            self.program = bound.program
+            self.program, self.context = bound.program, bound.context
             self.tokenizer = build_tokenizer(file.metadata)
             self.executable = BACKENDS[backend](Job(bound.program, bound.weights, config, progress))
         pages = -(-window // PAGE_LEN)
@@ -50,22 +51,34 @@ class BareModel:
         """V."""
         return self.program.vocab_size
 
-    def logits(self, ids: NDArray[np.int32], rows: NDArray[np.int32]) -> NDArray[np.float32]:
-        """f32[R, V]: logits behind the tokens `rows` of a window `ids` i32[T]."""
-        if not 0 < len(ids) <= self.window:
-            raise ConfigError(f"a window has 1 to {self.window} tokens, not {len(ids)}")
-        count = len(ids)
-        places = np.arange(count, dtype=np.int32)
+    def logits(
+        self,
+        ids: NDArray[np.int32],
+        rows: NDArray[np.int32],
+        *,
+        start: int = 0,
+        out: NDArray[np.float32] | None = None,
+    ) -> NDArray[np.float32]:
+        """f32[R, V]: logits behind the tokens `rows` of a window `ids` i32[T].
+
+        `start`: tokens before it were computed by the calls before, with the same ids, and are not computed again.
+        `out` is memory to write to. Raises `FormatError` where the model's file is no longer whole.
+        """
+        if not 0 <= start < len(ids) <= self.window:
+            raise ConfigError(f"a window has 1 to {self.window} tokens, not {len(ids)} from {start} on")
+        places = np.arange(start, len(ids), dtype=np.int32)
         batch = StepBatch(
-            ids=np.ascontiguousarray(ids, np.int32),
+            ids=np.ascontiguousarray(ids[start:], np.int32),
             positions=places,
-            seq_of=np.zeros(count, np.int32),
+            seq_of=np.zeros(len(places), np.int32),
             slots=places.copy(),
             page_table=self._page_table,
-            seq_len=np.array([count], np.int32),
-            logit_rows=np.ascontiguousarray(rows, np.int32),
+            seq_len=np.array([len(ids)], np.int32),
+            logit_rows=np.asarray(rows, np.int32) - np.int32(start),
         )
-        out = np.empty((len(rows), self.vocab_size), np.float32)
+        if out is None:
+            out = np.empty((len(rows), self.vocab_size), np.float32)
+        self._check_whole()
         self.executable.run(batch, out)
         return out
 
