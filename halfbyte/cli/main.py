@@ -23,6 +23,8 @@ COMMANDS: Registry[Command] = Registry(
         "inspect": ".inspect:COMMAND",
         "tokenize": ".tokenize:COMMAND",
         "bench": ".bench:COMMAND",
+        "perplexity": ".perplexity:COMMAND",
+        "compare": ".compare:COMMAND",
     },
 )
 
@@ -33,6 +35,8 @@ SUMMARY = {
     "inspect": "show what is inside a model file",
     "tokenize": "show the token ids of a text",
     "bench": "measure speed and memory with a model",
+    "perplexity": "measure how well a model predicts a text",
+    "compare": "show two model files side by side",
 }
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141

@@ -55,6 +55,8 @@ REPEAT_PENALTY = Option(
 )
 SEED = Option("--seed", int, "Same seed, same answer", "number", low=0, otherwise="a new one each time")
 JSON = Option("--json", bool, "Print one JSON object instead of text")
+FILE = Option("--file", str, "Read the text from this file", "path of a UTF-8 text", otherwise="none")
+WINDOW = Option("--window", int, "Tokens read together, from an empty context", "tokens", low=8, default=512)
 SPECIAL = Option("--special", bool, "Let control tokens spelt out in the text count as tokens")
 
 SAMPLING = (TEMPERATURE, TOP_K, TOP_P, MIN_P, REPEAT_PENALTY, SEED)

@@ -21,6 +21,8 @@ LABELS = {
     "wait": "waiting for another process to fetch it",
     "compile": "compiling kernels (first time only)",
     "pack": "packing weights",
+    "score": "scoring",
+    "compare": "comparing tensors",
 }
 
 

@@ -1,0 +1,1 @@
+"""Work on whole models beside running them: one folder for each question."""
