@@ -56,6 +56,11 @@ def consecutive(levels: Levels) -> bool:
     return bool((np.diff(levels) == 1).all())
 
 
+def mirrored(levels: Levels) -> bool:
+    """Whether a scale of either sign holds the same values."""
+    return bool((levels == -levels[::-1]).all())
+
+
 def boundaries(levels: Levels) -> Floats:
     """f32[k - 1]: the middles between neighbouring levels, exact."""
     wide = levels.astype(np.float32)
@@ -64,7 +69,7 @@ def boundaries(levels: Levels) -> Floats:
 
 def scale_candidates(levels: Levels) -> Floats:
     """f32[n]: where on the axis of levels the extreme weight of a group may lie; the plain choice first."""
-    far, near = sorted((float(levels[0]), float(levels[-1])), key=abs, reverse=True)
+    far, near = sorted((float(levels[-1]), float(levels[0])), key=abs, reverse=True)
     one_sided = near * far >= 0 or near == -far
     if consecutive(levels):
         beyond_far, beyond_near = _BY_COUNT[_closest(len(levels), _BY_COUNT)]

@@ -28,13 +28,19 @@ class Search(Protocol):
     """
 
     def scale(self, x: Floats, w: Floats, levels: Levels) -> Floats:
-        """f32[G]: s that makes `sum w * (x - s * level)^2` small, each x at its best level; 0 for a group of zeros."""
+        """f32[G]: s that makes `sum w * (x - s * level)^2` small, each x at its best level; 0 for a group of zeros.
+
+        Of either sign, but not negative for levels that lie alike on both sides of zero.
+        """
 
     def affine(self, x: Floats, w: Floats, top: int, most: float) -> tuple[Floats, Floats]:
         """f32[G] s >= 0 and o <= `most` that make `sum w * (x - (s * q + o))^2` small, q in 0 .. `top`."""
 
     def codes(self, x: Floats, scale: Floats, offset: Floats | None, levels: Levels) -> Bytes:
-        """u8[G, L]: index of the level nearest to `(x - offset) / scale`, ties to even index; 0-nearest for scale 0."""
+        """u8[G, L]: index of the level nearest to `(x - offset) / scale`, 0-nearest for scale 0.
+
+        Ties go to the even level, in a table of uneven levels to the lower one.
+        """
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .block import Bytes, Floats
-from .candidates import affine_candidates, boundaries, consecutive, scale_candidates
+from .candidates import affine_candidates, boundaries, consecutive, mirrored, scale_candidates
 from .encoder import Levels, Search
 
 TINY = np.float32(2.0**-100)
@@ -75,6 +75,7 @@ class _ScaleFit:
         self.alive = np.abs(extreme) >= TINY
         self.unit: Floats = np.where(self.alive, extreme, _ONE)
         self.nearest = _nearest(levels)
+        self.mirrored = mirrored(levels)
         self.candidates = scale_candidates(levels)
         self.y = x * (_ONE / self.unit)
         self.w = _shares(w)
@@ -97,7 +98,8 @@ class _ScaleFit:
             self.attempt(candidate)
         for _ in range(REFINEMENTS):
             self.attempt(np.minimum(np.maximum(_ONE / self.scale, -HUGE), HUGE))
-        return np.where(self.alive, self.scale * self.unit, _ZERO)
+        scale = np.where(self.alive, self.scale * self.unit, _ZERO)
+        return np.abs(scale) if self.mirrored else scale
 
 
 class _AffineFit:
