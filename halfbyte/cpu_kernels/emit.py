@@ -126,8 +126,10 @@ def _add(low: Lowering, op: ir.Add, later: tuple[ir.Op, ...]) -> None:
 
 
 def _elementwise(low: Lowering, kernel: str, a: str, b: str, factor: float, out: str) -> None:
-    if out == low.program.logits and low.only_reader(a) is not None:
-        low.aliases[a] = out  # the logits have one place, the caller's
+    if out == low.program.logits:  # the logits have one place, the caller's
+        if low.only_reader(a) is None:
+            raise UnsupportedError(f"the CPU backend changes {a!r} in place: it has one reader and no tap")
+        low.aliases[a] = out
     operands: dict[str, Operand] = {
         "count": Count(out),
         "a": Ref(a),
@@ -230,6 +232,10 @@ def _take_rows(low: Lowering, op: ir.TakeRows, later: tuple[ir.Op, ...]) -> None
     low.quantize(op.out)
 
 
+def _tap(low: Lowering, op: ir.Tap, later: tuple[ir.Op, ...]) -> None:
+    """No call: a reader that takes no int8 form makes the float32 one needed, and the plan of the memory spares it."""
+
+
 EMIT: dict[type[ir.Op], Callable[..., None]] = {
     ir.Embed: _embed,
     ir.Linear: _linear,
@@ -242,4 +248,5 @@ EMIT: dict[type[ir.Op], Callable[..., None]] = {
     ir.KvWrite: _kv_write,
     ir.Attention: _attention,
     ir.TakeRows: _take_rows,
+    ir.Tap: _tap,
 }

@@ -99,7 +99,8 @@ class CpuExecutable:
         self._packed = pack_all(matrices, self._weight_arena, self._team, kernels, progress)
         self._placed = self._place(Plan(lowering, self.max_tokens), threads)
         self._placed.assemble(kernels)
-        self._input = None if lowering.tables else self._placed.input_view(self._embed.out)
+        self._input = None if lowering.tables else self._placed.view(self._embed.out)
+        self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
         self._flat = self._placed.words.reshape(-1)
 
     def _place(self, plan: Plan, threads: int) -> Placed:
@@ -172,6 +173,13 @@ class CpuExecutable:
             self._logits = logits
             self._flat[self._placed.logits_at] = logits.ctypes.data
 
+    def tapped(self, name: str) -> NDArray[np.float32]:
+        """What a tapped value was in the last step: a view, f32[T, width] or f32[R, width], until the next step."""
+        self._check_open()
+        assert self._batch is not None, "no step was run"
+        per_row = self._placed.plan.lowering.per_row(name)
+        return self._taps[name][: len(self._batch.logit_rows if per_row else self._batch.ids)]
+
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], best first; among equals the lower id first. NaN and -inf are never chosen."""
         if k > MOST_SORTED:
@@ -222,7 +230,8 @@ class CpuExecutable:
                 return
             self._closed = True
             self._team.close()
-            del self._placed, self._weight_arena, self._kv_arena, self._kv_views, self._input, self._flat
+            del self._placed, self._weight_arena, self._kv_arena, self._kv_views, self._input, self._taps
+            del self._flat
             self._weights.clear()
 
 

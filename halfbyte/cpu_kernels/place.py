@@ -114,7 +114,9 @@ class Plan:
         return sorted(read - written)
 
     def _last_uses(self) -> dict[str, int]:
-        return {name: i for i, call in enumerate(self.lowering.calls) for name in (*call.reads, *call.writes)}
+        calls = self.lowering.calls
+        last = {name: i for i, call in enumerate(calls) for name in (*call.reads, *call.writes)}
+        return last | dict.fromkeys(self.lowering.program.taps(), len(calls))
 
     def _give(self, name: str, free: list[int]) -> None:
         size = self.bytes_of(name)
@@ -223,8 +225,8 @@ class Placed:
             if isinstance(operand, Ref) and self.plan.root(operand.value) == self.plan.logits
         ]
 
-    def input_view(self, value: str) -> NDArray[np.float32]:
-        """f32[rows, stride / 4]: the memory that the caller writes embeddings to."""
+    def view(self, value: str) -> NDArray[np.float32]:
+        """f32[rows, stride / 4]: the memory of a value that the caller writes or reads."""
         stride = self._stride(value)
         view: Any = self.arena.view(self._address(value, "rows"), (self.plan.rows, stride // 4), np.float32)
         return view  # type: ignore[no-any-return]

@@ -42,6 +42,12 @@ class Executable(Protocol):
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
 
+    def tapped(self, name: str) -> NDArray[np.float32]:
+        """What a value that the program taps was in the last step, until the next one: f32[T, width].
+
+        Behind `TakeRows` f32[R, width]. It may be a view of memory that the next step writes to.
+        """
+
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], best first; among equals the lower id first. NaN is never chosen."""
 

@@ -20,6 +20,7 @@ from .program import (
     Scale,
     Softcap,
     TakeRows,
+    Tap,
 )
 
 Rows = Literal["tokens", "asked"]
@@ -188,4 +189,5 @@ _RULES: dict[type[Op], Callable[[Any, Program], Iterator[str]]] = {
     TakeRows: _same_width,
     Scale: _same_width,
     Softcap: _check_softcap,
+    Tap: _free,
 }

@@ -182,6 +182,15 @@ class Softcap(Op):
 
 
 @dataclass(frozen=True)
+class Tap(Op):
+    """Keep `x` until the step ends, for `Executable.tapped`."""
+
+    x: str
+    READS = ("x",)
+    WRITES = ()
+
+
+@dataclass(frozen=True)
 class KvLayer:
     """Shape of one KV layer: `kv_heads` heads of `key_size` and `value_size` channels; `window` as in `Attention`."""
 
@@ -208,6 +217,10 @@ class Program:
     def weight_names(self) -> list[str]:
         """Every weight the ops read, in order of first use."""
         return list(dict.fromkeys(name for op in self.ops for name in op.weights()))
+
+    def taps(self) -> list[str]:
+        """Every value that is kept until the end of a step."""
+        return [op.x for op in self.ops if isinstance(op, Tap)]
 
     def describe(self) -> Iterator[str]:
         """One line an op, for people."""

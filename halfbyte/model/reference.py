@@ -33,6 +33,7 @@ class ReferenceExecutable:
         self.kv = PagedKv(program.kv_layers, n_pages, page_len, kv_dtype)
         self._weights = weights
         self._decoded: dict[str, NDArray[np.float32]] = {}
+        self._tapped: dict[str, NDArray[np.float32]] = {}
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
@@ -41,6 +42,11 @@ class ReferenceExecutable:
         for op in self.program.ops:
             OPS[type(op)](op, state)
         logits[:] = state.values[self.program.logits]
+        self._tapped = {name: state.values[name] for name in self.program.taps()}
+
+    def tapped(self, name: str) -> NDArray[np.float32]:
+        """What a tapped value was in the last step, f32[T, width] or f32[R, width]."""
+        return self._tapped[name]
 
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], fewer where fewer are numbers."""
@@ -63,5 +69,6 @@ class ReferenceExecutable:
         }
 
     def close(self) -> None:
-        """Let go of the decoded weights."""
+        """Let go of the decoded weights and the tapped values."""
         self._decoded.clear()
+        self._tapped.clear()

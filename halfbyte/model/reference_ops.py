@@ -26,6 +26,7 @@ from .program import (
     Softcap,
     StepBatch,
     TakeRows,
+    Tap,
 )
 from .reference_kv import PagedKv
 
@@ -169,6 +170,10 @@ def softcap(op: Softcap, state: State) -> None:
     state.values[op.out] = np.float32(op.cap) * np.tanh(state.values[op.x] / np.float32(op.cap))
 
 
+def tap(op: Tap, state: State) -> None:
+    """Every value is there until the step ends anyway."""
+
+
 OPS: dict[type[Op], Callable[[Any, State], None]] = {
     Embed: embed,
     RmsNorm: rms_norm,
@@ -181,4 +186,5 @@ OPS: dict[type[Op], Callable[[Any, State], None]] = {
     TakeRows: take_rows,
     Scale: scale,
     Softcap: softcap,
+    Tap: tap,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from types import TracebackType
 from typing import Self
@@ -13,7 +14,7 @@ from ..errors import ConfigError
 from ..formats import open_gguf
 from ..model import bind
 from ..model.backend import Progress
-from ..model.program import StepBatch
+from ..model.program import Program, StepBatch
 from ..text import build_tokenizer
 from .backends import BACKENDS, PAGE_LEN, Job
 from .config import LoadConfig
@@ -31,7 +32,9 @@ class BareModel:
         backend: str = "cpu",
         isa: str | None = None,
         progress: Progress | None = None,
+        rewrite: Callable[[Program], Program] | None = None,
     ) -> None:
+        """`rewrite` may change the program before it is made ready: see `model/taps.py`."""
         config = LoadConfig(
             context=window, threads=threads, max_num_batched_tokens=window, max_num_seqs=1, backend=backend, isa=isa
         )
@@ -40,9 +43,10 @@ class BareModel:
             self.path, self.metadata = file.path, file.metadata
             self._check_whole = file.whole()
             bound = bind(file)
-            self.program, self.context = bound.program, bound.context
+            self.context = bound.context
+            self.program = bound.program if rewrite is None else rewrite(bound.program)
             self.tokenizer = build_tokenizer(file.metadata)
-            self.executable = BACKENDS[backend](Job(bound.program, bound.weights, config, progress))
+            self.executable = BACKENDS[backend](Job(self.program, bound.weights, config, progress))
         pages = -(-window // PAGE_LEN)
         self._page_table = np.arange(pages, dtype=np.int32)[None]
 
@@ -81,6 +85,10 @@ class BareModel:
         self._check_whole()
         self.executable.run(batch, out)
         return out
+
+    def tapped(self, name: str) -> NDArray[np.float32]:
+        """f32[T, width]: a tapped value of the last window, to be read before the next."""
+        return self.executable.tapped(name)
 
     def close(self) -> None:
         """Free memory and threads; may be called twice."""

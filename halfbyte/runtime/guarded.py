@@ -21,7 +21,8 @@ class GuardedExecutable:
     def __init__(self, inner: Executable, check: Callable[[], None]) -> None:
         self.page_len, self.n_pages = inner.page_len, inner.n_pages
         self._inner, self._check = inner, check
-        self.top_k, self.copy_page, self.info, self.close = inner.top_k, inner.copy_page, inner.info, inner.close
+        self.top_k, self.copy_page, self.tapped = inner.top_k, inner.copy_page, inner.tapped
+        self.info, self.close = inner.info, inner.close
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; raises `FormatError` where the model's file is no longer whole."""
