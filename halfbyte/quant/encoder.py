@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .block import Bytes, Floats
+from .points import Points, Targets, Trial
 
 Levels = NDArray[np.int16]
 """Integers in ascending order that a code is an index into."""
@@ -41,6 +42,9 @@ class Search(Protocol):
 
         Ties go to the even level, in a table of uneven levels to the lower one.
         """
+
+    def trial(self, targets: Targets, inverse: Floats, points: Points) -> Trial:
+        """The points nearest to `x * inverse`, f32[G] one over the scale of each group, each x at its best point."""
 
 
 @dataclass(frozen=True)

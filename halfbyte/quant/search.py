@@ -14,6 +14,8 @@ import numpy as np
 from .block import Bytes, Floats
 from .candidates import affine_candidates, boundaries, consecutive, mirrored, scale_candidates
 from .encoder import Levels, Search
+from .grid_search import trial
+from .points import Points, Targets, Trial
 
 TINY = np.float32(2.0**-100)
 """Below it weights count as zero: their inverse might not be finite."""
@@ -189,6 +191,11 @@ class NumPySearch:
                 else:
                     result[piece] = np.searchsorted(middles, ratio)
         return result
+
+    def trial(self, targets: Targets, inverse: Floats, points: Points) -> Trial:
+        """See `Search.trial`."""
+        with np.errstate(all="ignore"):
+            return trial(targets, inverse, points)
 
 
 NUMPY: Search = NumPySearch()
