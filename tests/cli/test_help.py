@@ -85,9 +85,10 @@ def test_the_ends_of_a_range_are_allowed_and_what_lies_beyond_is_not(run, name: 
     if option.low is None:
         return
     command = COMMANDS[name]
+    words = [argument.name for argument in command.arguments]
     for value in (option.low, option.high):
         if value is not None:
-            assert getattr(parse(command, ["x", option.flag, str(value)]), option.dest) == value
+            assert getattr(parse(command, [*words, option.flag, str(value)]), option.dest) == value
     beyond = [str(option.low - 1), "nan", "inf", "one", ""]
     beyond += [str(option.high + 1)] if option.high is not None else []
     beyond += ["1.5"] if option.kind is int else []
