@@ -75,6 +75,9 @@ LAYOUTS: dict[str, Layout] = {
     "pack": _layout("source target rows columns row_bytes tile_bytes"),
     "top_k": _layout("logits size k ids values"),
     "read": _layout("source size sink"),
+    "search_scale": _layout("x w groups length candidates tries levels middles count mirrored scale scratch"),
+    "search_affine": _layout("x w groups length top most candidates tries scale offset scratch"),
+    "search_codes": _layout("x scale offset groups length levels middles count codes"),
 }
 """Strides are bytes from one token's row to the next, widths and sizes are elements, float operands are their bits."""
 

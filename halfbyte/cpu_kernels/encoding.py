@@ -1,0 +1,117 @@
+"""`CompiledSearch`: the search of `quant/search.py` by compiled kernels."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from ..model.backend import Progress
+from ..quant.block import Bytes, Floats
+from ..quant.candidates import affine_candidates, boundaries, consecutive, mirrored, scale_candidates
+from ..quant.encoder import Levels
+from ..quant.search import NUMPY
+from .direct import DirectKernels
+
+KERNELS = ("search_scale", "search_scale_table", "search_affine", "search_codes", "search_codes_table")
+_LANES = 16
+_LINE = 64
+
+
+class CompiledSearch:
+    """`Search` for groups of a multiple of 16 weights, bit-equal to `NUMPY`, which looks at all others.
+
+    Any thread may call, several at once: each call runs in its own thread without holding Python's lock.
+    """
+
+    def __init__(self, isa: str | None = None, progress: Progress | None = None) -> None:
+        self._kernels = DirectKernels(KERNELS, isa, progress)
+
+    def scale(self, x: Floats, w: Floats, levels: Levels) -> Floats:
+        """See `Search.scale`."""
+        groups, length = x.shape
+        if length % _LANES or not x.size:
+            return NUMPY.scale(x, w, levels)
+        x, w, candidates = _floats(x), _floats(w), scale_candidates(levels)
+        values, middles = levels.astype(np.float32), boundaries(levels)
+        scale, scratch = np.empty(groups, np.float32), _scratch(length)
+        operands = {
+            "x": _at(x),
+            "w": _at(w),
+            "groups": groups,
+            "length": length,
+            "candidates": _at(candidates),
+            "tries": len(candidates),
+            "mirrored": int(mirrored(levels)),
+            "levels": _at(values),
+            "middles": _at(middles),
+            "count": len(levels),
+            "scale": _at(scale),
+            "scratch": _at(scratch),
+        }
+        kernel = "search_scale" if consecutive(levels) else "search_scale_table"
+        self._kernels.call(kernel, "search_scale", operands)
+        return scale
+
+    def affine(self, x: Floats, w: Floats, top: int, most: float) -> tuple[Floats, Floats]:
+        """See `Search.affine`."""
+        groups, length = x.shape
+        if length % _LANES or not x.size:
+            return NUMPY.affine(x, w, top, most)
+        x, w, candidates = _floats(x), _floats(w), affine_candidates(top)
+        scale, offset, scratch = np.empty(groups, np.float32), np.empty(groups, np.float32), _scratch(length)
+        operands = {
+            "x": _at(x),
+            "w": _at(w),
+            "groups": groups,
+            "length": length,
+            "top": _bits(top),
+            "most": _bits(most),
+            "candidates": _at(candidates),
+            "tries": len(candidates),
+            "scale": _at(scale),
+            "offset": _at(offset),
+            "scratch": _at(scratch),
+        }
+        self._kernels.call("search_affine", "search_affine", operands)
+        return scale, offset
+
+    def codes(self, x: Floats, scale: Floats, offset: Floats | None, levels: Levels) -> Bytes:
+        """See `Search.codes`."""
+        groups, length = x.shape
+        if length % _LANES or not x.size:
+            return NUMPY.codes(x, scale, offset, levels)
+        x, scale = _floats(x), _floats(scale)
+        offset = None if offset is None else _floats(offset)
+        values, middles, codes = levels.astype(np.float32), boundaries(levels), np.empty(x.shape, np.uint8)
+        operands = {
+            "x": _at(x),
+            "scale": _at(scale),
+            "offset": 0 if offset is None else _at(offset),
+            "groups": groups,
+            "length": length,
+            "codes": _at(codes),
+            "levels": _at(values),
+            "middles": _at(middles),
+            "count": len(levels),
+        }
+        self._kernels.call("search_codes" if consecutive(levels) else "search_codes_table", "search_codes", operands)
+        return codes
+
+
+def _at(array: Floats | Bytes) -> int:
+    return int(array.ctypes.data)
+
+
+def _floats(array: Floats) -> Floats:
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _bits(value: float) -> int:
+    return int(struct.unpack("<I", struct.pack("<f", value))[0])
+
+
+def _scratch(length: int) -> Floats:
+    """Three floats a weight of 16 groups, from a cache line's start: vectors across two lines take twice as long."""
+    floats = np.empty(3 * _LANES * length + _LINE // 4, np.float32)
+    return floats[-floats.ctypes.data % _LINE // 4 :]
