@@ -18,7 +18,9 @@ from .progress import Bar
 from .text_file import read_text
 
 if TYPE_CHECKING:
-    from ..tools.quality import Figures, Inventory, TensorError
+    from ..tools.quality.figures import Figures
+    from ..tools.quality.inventory import Inventory
+    from ..tools.quality.tensor_error import TensorError
 
 A = Argument("A", f"the model that counts as right: {MODEL_FORMS}")
 B = Argument("B", "the model compared with it, in the same forms")
@@ -42,7 +44,9 @@ def run(values: Namespace) -> int:
 
 def _look(paths: tuple[Path, Path], tensors: bool) -> tuple[list[Inventory], list[str], list[TensorError] | None]:
     from ..formats import open_gguf
-    from ..tools.quality import differences, take_inventory, tensor_errors
+    from ..tools.quality.differences import differences
+    from ..tools.quality.inventory import take_inventory
+    from ..tools.quality.tensor_error import tensor_errors
 
     with open_gguf(paths[0]) as a, open_gguf(paths[1]) as b, Bar() as bar:
         errors = list(tensor_errors(a, b, bar)) if tensors else None

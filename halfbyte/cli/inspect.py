@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 from argparse import Namespace
-from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from . import terminal
@@ -37,17 +36,18 @@ def run(values: Namespace) -> int:
 
 
 def _facts(file: GGUFFile, tensors: bool) -> dict[str, Any]:
-    weights = sum(info.n_elements for info in file.tensors.values())
-    n_bytes = sum(info.n_bytes for info in file.tensors.values())
+    from ..tools.quality.inventory import take_inventory
+
+    inventory = take_inventory(file)
     facts: dict[str, Any] = {
         "path": str(file.path),
         "parts": [str(part) for part in file.parts],
         "version": file.version,
-        "file_bytes": sum(Path(part).stat().st_size for part in file.parts),
-        "weights": weights,
-        "tensor_bytes": n_bytes,
-        "bits_per_weight": 8 * n_bytes / weights if weights else 0.0,
-        "types": _by_type(file),
+        "file_bytes": inventory.file_bytes,
+        "weights": inventory.total.weights,
+        "tensor_bytes": inventory.total.bytes,
+        "bits_per_weight": inventory.bits_per_weight,
+        "types": {name: asdict(share) for name, share in inventory.formats.items()},
         "metadata": {key: _plain(value) for key, value in file.metadata.items()},
     }
     if tensors:
@@ -56,16 +56,6 @@ def _facts(file: GGUFFile, tensors: bool) -> dict[str, Any]:
             for info in file.tensors.values()
         ]
     return facts
-
-
-def _by_type(file: GGUFFile) -> dict[str, dict[str, int]]:
-    sums: dict[str, dict[str, int]] = defaultdict(lambda: {"tensors": 0, "weights": 0, "bytes": 0})
-    for info in file.tensors.values():
-        row = sums[info.format.name]
-        row["tensors"] += 1
-        row["weights"] += info.n_elements
-        row["bytes"] += info.n_bytes
-    return dict(sorted(sums.items(), key=lambda item: -item[1]["bytes"]))
 
 
 def _plain(value: object) -> Any:

@@ -17,7 +17,7 @@ from .progress import Bar
 from .text_file import read_text
 
 if TYPE_CHECKING:
-    from ..tools.quality import Figures
+    from ..tools.quality.figures import Figures
 
 BASE = Option("--base", str, "Measure the divergence from this model too", "model", otherwise="none")
 CHUNKS = Option("--chunks", int, "Score the first windows only", "windows", low=1, otherwise="all")
@@ -41,7 +41,7 @@ def run(values: Namespace) -> int:
 def measured(values: Namespace, text: str, model: Path, base: Path | None, most_windows: int | None = None) -> Figures:
     """The figures of one file beside another, in windows and with threads as `values` say."""
     from ..runtime.bare import BareModel
-    from ..tools.quality import measure
+    from ..tools.quality.measure import measure
 
     with ExitStack() as stack:
         bar = stack.enter_context(Bar())

@@ -10,9 +10,8 @@ import pytest
 
 from halfbyte.errors import ConfigError, FormatError
 from halfbyte.runtime.bare import BareModel
-from halfbyte.tools.quality import measure
 from halfbyte.tools.quality import pieces as pieces_module
-from halfbyte.tools.quality.measure import score
+from halfbyte.tools.quality.measure import measure, score
 from halfbyte.tools.quality.pieces import Pieces
 from halfbyte.tools.quality.windows import Windows
 from tests.model.tiny import make_tiny_gguf, tiny_model

@@ -7,8 +7,10 @@ import pytest
 
 from halfbyte.formats import GGUFWriter, open_gguf
 from halfbyte.quant import FORMATS
-from halfbyte.tools.quality import differences, take_inventory, tensor_errors
 from halfbyte.tools.quality import tensor_error as tensor_error_module
+from halfbyte.tools.quality.differences import differences
+from halfbyte.tools.quality.inventory import take_inventory
+from halfbyte.tools.quality.tensor_error import tensor_errors
 from tests.model.tiny import make_tiny_gguf
 
 
