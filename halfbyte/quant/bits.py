@@ -55,8 +55,23 @@ def half(blocks: Bytes, at: int) -> Floats:
     return blocks[:, at : at + 2].view("<f2").astype(np.float32)
 
 
+class BeyondHalf(ConfigError):
+    """A scale of a block is more than half precision can hold."""
+
+    def __init__(self, name: str, block: int, number: float):
+        super().__init__(
+            f"{name} cannot hold block {block}: its scale or minimum would be {number!r}, beyond "
+            "the 65504 of half precision; check the weights for NaN, infinity and outliers, or keep them in bf16"
+        )
+        self.name, self.block, self.number = name, block, number
+
+    def after(self, blocks: int) -> BeyondHalf:
+        """The same where `blocks` come before those that were looked at."""
+        return BeyondHalf(self.name, blocks + self.block, self.number)
+
+
 def half_bytes(numbers: Floats, name: str) -> Bytes:
-    """f32[n, 1] to u8[n, 2]; raises `ConfigError` for the first that half precision cannot hold.
+    """f32[n, 1] to u8[n, 2]; raises `BeyondHalf` for the first that half precision cannot hold.
 
     A NaN or infinity among the weights of a block makes its scale one too, so this is also where those are refused.
     """
@@ -64,10 +79,7 @@ def half_bytes(numbers: Floats, name: str) -> Bytes:
         halves = numbers.astype("<f2")
     if not np.isfinite(halves).all():
         block = int(np.argmin(np.isfinite(halves)))
-        raise ConfigError(
-            f"{name} cannot hold block {block}: its scale or minimum would be {float(numbers[block, 0])!r}, beyond "
-            "the 65504 of half precision; check the weights for NaN, infinity and outliers, or keep them in bf16"
-        )
+        raise BeyondHalf(name, block, float(numbers[block, 0]))
     return halves.view("u1")
 
 
@@ -85,19 +97,6 @@ def even_flips(bits: Bytes) -> NDArray[np.int16]:
     parity ^= parity >> np.uint8(2)
     parity ^= parity >> np.uint8(1)
     return flips(bits | (parity & np.uint8(1)) << np.uint8(7))
-
-
-def k_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
-    """u8[n, 12] to scales u8[n, 8] and minima u8[n, 8] of 6 bits each, as q4_k and q5_k store them.
-
-    The first four of each lie in the low 6 bits of bytes 0-3 and 4-7, whose top 2 bits are the top of the last four;
-    the low 4 bits of those share bytes 8-11, scale below minimum.
-    """
-    scale, minimum, low = packed[:, :4], packed[:, 4:8], packed[:, 8:]
-    return (
-        np.concatenate([scale & 63, low & 15 | scale >> 2 & 48], axis=1),
-        np.concatenate([minimum & 63, low >> 4 | minimum >> 2 & 48], axis=1),
-    )
 
 
 def signed(codes: Bytes, zero: int) -> NDArray[np.int16]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .encoder import Encoder
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
@@ -39,8 +43,8 @@ class Planes:
 class BlockFormat:
     """One tensor type of GGUF. `decode` equals gguf-py's `dequantize` bit for bit.
 
-    Either `planes` or `decode_blocks` is given; a format with planes decodes through them. `encode_blocks` is None
-    where the format can only be read.
+    Either `planes` or `decode_blocks` is given; a format with planes decodes through them. `encode_blocks` gives
+    gguf-py's bytes, `encoder` those of least error; a format with neither can only be read.
     """
 
     name: str
@@ -50,6 +54,7 @@ class BlockFormat:
     planes: Callable[[Bytes], Planes] | None = None
     decode_blocks: Callable[[Bytes], Floats] | None = None
     encode_blocks: Callable[[Floats], Bytes] | None = None
+    encoder: Encoder | None = None
 
     @property
     def bits_per_weight(self) -> float:
@@ -85,9 +90,17 @@ class BlockFormat:
         return values
 
     def encode(self, values: Floats) -> Bytes:
-        """f32[..., columns] to u8[..., row_bytes]; raises `ConfigError` for a format that can only be read."""
-        if self.encode_blocks is None:
-            raise ConfigError(f"{self.name} can be read but not written")
+        """f32[..., columns] to u8[..., row_bytes]: gguf-py's bytes if it can write the format, else by search.
+
+        Raises `ConfigError` for a format that can only be read and for weights it cannot hold.
+        """
         width = self.row_bytes(values.shape[-1])
-        blocks = np.ascontiguousarray(values, dtype=np.float32).reshape(-1, self.block_len)
-        return self.encode_blocks(blocks).reshape(*values.shape[:-1], width)
+        if self.encode_blocks is not None:
+            blocks = np.ascontiguousarray(values, dtype=np.float32).reshape(-1, self.block_len)
+            return self.encode_blocks(blocks).reshape(*values.shape[:-1], width)
+        # These modules need the types above.
+        from .encode_rows import encode_rows
+        from .search import NUMPY
+
+        rows = np.ascontiguousarray(values, dtype=np.float32).reshape(-1, values.shape[-1])
+        return encode_rows(self, rows, None, NUMPY).reshape(*values.shape[:-1], width)

@@ -1,8 +1,14 @@
 """iq4_xs: 256 codes into the levels of iq4_nl; each 32 have a scale of 6 bits around 32."""
 
-from .bits import half, join, signed, unpack
+import numpy as np
+
+from .bits import half, join, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
+from .encoder import Encoder, Fit
 from .iq4_nl import LEVELS
+from .k_fit import scale_fit
+
+_COUNTS = np.arange(-32, 32, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -10,4 +16,11 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(LEVELS[unpack(blocks[:, 8:], 4, 16)], half(blocks, 0) * signed(scales, 32))
 
 
-IQ4_XS = BlockFormat("iq4_xs", 23, 256, 136, planes=_planes)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    unit, counts = fit.fields
+    scales = [pack(counts >> np.uint8(4), 2, 1), pack(counts & np.uint8(15), 4, 1)]
+    return np.concatenate([unit, *scales, pack(codes, 4, 16)], axis=1)
+
+
+_ENCODER = Encoder(scale_fit("iq4_xs", LEVELS, _COUNTS, 8), _pack)
+IQ4_XS = BlockFormat("iq4_xs", 23, 256, 136, planes=_planes, encoder=_ENCODER)

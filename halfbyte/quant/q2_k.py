@@ -1,7 +1,11 @@
 """q2_k: 256 codes of 2 bits; each 16 have a scale and a minimum of 4 bits, multiples of two halves."""
 
-from .bits import half, signed, unpack
+import numpy as np
+
+from .bits import half, join, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
+from .encoder import Encoder, Fit
+from .k_fit import affine_fit
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -10,4 +14,10 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(q, half(blocks, 80) * (scales & 15), -(half(blocks, 82) * (scales >> 4)))
 
 
-Q2_K = BlockFormat("q2_k", 10, 256, 84, planes=_planes)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    unit, minimum_unit, scales, minima = fit.fields
+    return np.concatenate([join(scales, minima, 4), pack(codes, 2, 32), unit, minimum_unit], axis=1)
+
+
+_ENCODER = Encoder(affine_fit("q2_k", 2, 4, 16), _pack)
+Q2_K = BlockFormat("q2_k", 10, 256, 84, planes=_planes, encoder=_ENCODER)

@@ -1,7 +1,14 @@
 """q3_k: 256 codes of 3 bits around 4, the top bits apart; each 16 have a scale of 6 bits around 32."""
 
-from .bits import half, join, signed, unpack
+import numpy as np
+
+from .bits import half, join, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
+from .encoder import Encoder, Fit
+from .k_fit import scale_fit
+
+_LEVELS = np.arange(-4, 4, dtype=np.int16)
+_COUNTS = np.arange(-32, 32, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -10,4 +17,11 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(signed(q, 4), half(blocks, 108) * signed(scales, 32))
 
 
-Q3_K = BlockFormat("q3_k", 11, 256, 110, planes=_planes)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    unit, counts = fit.fields
+    scales = [pack(counts & np.uint8(15), 4, 8), pack(counts >> np.uint8(4), 2, 4)]
+    return np.concatenate([pack(codes >> np.uint8(2), 1, 32), pack(codes & np.uint8(3), 2, 32), *scales, unit], axis=1)
+
+
+_ENCODER = Encoder(scale_fit("q3_k", _LEVELS, _COUNTS, 16), _pack)
+Q3_K = BlockFormat("q3_k", 11, 256, 110, planes=_planes, encoder=_ENCODER)

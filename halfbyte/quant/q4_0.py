@@ -1,10 +1,16 @@
 """q4_0: 32 codes of 4 bits around 8, one scale."""
 
+from functools import partial
+
 import numpy as np
 
 from .bits import half, half_bytes, pack, signed, unpack
 from .block import BlockFormat, Bytes, Floats, Planes
+from .encoder import Encoder, Fit
+from .half_scale import fit_scale
 from .steps import codes, inverse, signed_step
+
+_LEVELS = np.arange(-8, 8, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -18,4 +24,9 @@ def _encode(values: Floats) -> Bytes:
     return np.concatenate([scale, pack(q, 4, 16)], axis=1)
 
 
-Q4_0 = BlockFormat("q4_0", 2, 32, 18, planes=_planes, encode_blocks=_encode)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    return np.concatenate([*fit.fields, pack(codes, 4, 16)], axis=1)
+
+
+_ENCODER = Encoder(partial(fit_scale, "q4_0", _LEVELS), _pack)
+Q4_0 = BlockFormat("q4_0", 2, 32, 18, planes=_planes, encode_blocks=_encode, encoder=_ENCODER)

@@ -1,10 +1,16 @@
 """q4_1: 32 codes of 4 bits, one scale, one minimum."""
 
+from functools import partial
+
 import numpy as np
 
 from .bits import half, half_bytes, pack, signed, unpack
 from .block import BlockFormat, Bytes, Floats, Planes
+from .encoder import Encoder, Fit
+from .half_scale import fit_affine
 from .steps import codes, inverse, span_step
+
+_LEVELS = np.arange(16, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -18,4 +24,9 @@ def _encode(values: Floats) -> Bytes:
     return np.concatenate([*scales, pack(q, 4, 16)], axis=1)
 
 
-Q4_1 = BlockFormat("q4_1", 3, 32, 20, planes=_planes, encode_blocks=_encode)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    return np.concatenate([*fit.fields, pack(codes, 4, 16)], axis=1)
+
+
+_ENCODER = Encoder(partial(fit_affine, "q4_1", _LEVELS), _pack)
+Q4_1 = BlockFormat("q4_1", 3, 32, 20, planes=_planes, encode_blocks=_encode, encoder=_ENCODER)

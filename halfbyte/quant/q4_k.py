@@ -1,7 +1,12 @@
 """q4_k: 256 codes of 4 bits; each 32 have a scale and a minimum of 6 bits, multiples of two halves."""
 
-from .bits import half, k_scales, signed, unpack
+import numpy as np
+
+from .bits import half, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
+from .encoder import Encoder, Fit
+from .k_fit import affine_fit
+from .k_scales import k_scales, pack_k_scales
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -10,4 +15,10 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(q, half(blocks, 0) * scales, -(half(blocks, 2) * minima))
 
 
-Q4_K = BlockFormat("q4_k", 12, 256, 144, planes=_planes)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    unit, minimum_unit, scales, minima = fit.fields
+    return np.concatenate([unit, minimum_unit, pack_k_scales(scales, minima), pack(codes, 4, 32)], axis=1)
+
+
+_ENCODER = Encoder(affine_fit("q4_k", 4, 6, 8), _pack)
+Q4_K = BlockFormat("q4_k", 12, 256, 144, planes=_planes, encoder=_ENCODER)

@@ -1,7 +1,12 @@
 """q5_k: as q4_k with a fifth bit for each code, kept apart."""
 
-from .bits import half, join, k_scales, signed, unpack
+import numpy as np
+
+from .bits import half, join, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
+from .encoder import Encoder, Fit
+from .k_fit import affine_fit
+from .k_scales import k_scales, pack_k_scales
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -10,4 +15,11 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(signed(q, 0), half(blocks, 0) * scales, -(half(blocks, 2) * minima))
 
 
-Q5_K = BlockFormat("q5_k", 13, 256, 176, planes=_planes)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    unit, minimum_unit, scales, minima = fit.fields
+    parts = [unit, minimum_unit, pack_k_scales(scales, minima)]
+    return np.concatenate([*parts, pack(codes >> np.uint8(4), 1, 32), pack(codes & np.uint8(15), 4, 32)], axis=1)
+
+
+_ENCODER = Encoder(affine_fit("q5_k", 5, 6, 8), _pack)
+Q5_K = BlockFormat("q5_k", 13, 256, 176, planes=_planes, encoder=_ENCODER)

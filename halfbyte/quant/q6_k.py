@@ -2,8 +2,13 @@
 
 import numpy as np
 
-from .bits import half, join, signed, unpack
+from .bits import half, join, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
+from .encoder import Encoder, Fit
+from .k_fit import scale_fit
+
+_LEVELS = np.arange(-32, 32, dtype=np.int16)
+_COUNTS = np.arange(-128, 128, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -11,4 +16,12 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(signed(q, 32), half(blocks, 208) * blocks[:, 192:208].view(np.int8))
 
 
-Q6_K = BlockFormat("q6_k", 14, 256, 210, planes=_planes)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    unit, counts = fit.fields
+    # Counted from -128, a byte and its two's complement differ in the top bit alone.
+    scales = counts ^ np.uint8(128)
+    return np.concatenate([pack(codes & np.uint8(15), 4, 64), pack(codes >> np.uint8(4), 2, 32), scales, unit], axis=1)
+
+
+_ENCODER = Encoder(scale_fit("q6_k", _LEVELS, _COUNTS, 16), _pack)
+Q6_K = BlockFormat("q6_k", 14, 256, 210, planes=_planes, encoder=_ENCODER)

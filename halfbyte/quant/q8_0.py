@@ -1,10 +1,16 @@
 """q8_0: 32 signed bytes, one scale."""
 
+from functools import partial
+
 import numpy as np
 
 from .bits import half, half_bytes
 from .block import BlockFormat, Bytes, Floats, Planes
+from .encoder import Encoder, Fit
+from .half_scale import fit_scale
 from .steps import inverse
+
+_LEVELS = np.arange(-128, 128, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -21,4 +27,10 @@ def _encode(values: Floats) -> Bytes:
     return np.concatenate([scale, q.astype(np.int8).view(np.uint8)], axis=1)
 
 
-Q8_0 = BlockFormat("q8_0", 8, 32, 34, planes=_planes, encode_blocks=_encode)
+def _pack(fit: Fit, codes: Bytes) -> Bytes:
+    # Counted from -128, a byte and its two's complement differ in the top bit alone.
+    return np.concatenate([*fit.fields, codes ^ np.uint8(128)], axis=1)
+
+
+_ENCODER = Encoder(partial(fit_scale, "q8_0", _LEVELS), _pack)
+Q8_0 = BlockFormat("q8_0", 8, 32, 34, planes=_planes, encode_blocks=_encode, encoder=_ENCODER)

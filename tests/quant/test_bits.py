@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from halfbyte.quant.bits import even_flips, flips, k_scales, pack, unpack
+from halfbyte.quant.bits import even_flips, flips, pack, unpack
+from halfbyte.quant.k_scales import k_scales
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
