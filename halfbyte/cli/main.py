@@ -25,6 +25,7 @@ COMMANDS: Registry[Command] = Registry(
         "bench": ".bench:COMMAND",
         "perplexity": ".perplexity:COMMAND",
         "compare": ".compare:COMMAND",
+        "quantize": ".quantize:COMMAND",
     },
 )
 
@@ -37,6 +38,7 @@ SUMMARY = {
     "bench": "measure speed and memory with a model",
     "perplexity": "measure how well a model predicts a text",
     "compare": "show two model files side by side",
+    "quantize": "write a model in fewer bits",
 }
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 SHOW_AFTER_S = 0.5
 LINE_EVERY_S = 3.0
-BYTES = ("download", "verify")
+BYTES = ("download", "verify", "quantize")
 LABELS = {
     "download": "fetching",
     "verify": "checking",
     "wait": "waiting for another process to fetch it",
     "compile": "compiling kernels (first time only)",
     "pack": "packing weights",
+    "quantize": "quantizing",
     "score": "scoring",
     "compare": "comparing tensors",
 }

@@ -85,6 +85,11 @@ class GGUFWriter:
         )
         self._end = self._padded(self._end + n_bytes)
 
+    @property
+    def file_bytes(self) -> int:
+        """Size the file will have with the tensors declared so far."""
+        return self._padded(len(self._header())) + self._end
+
     def write(self, name: str, data: bytes | NDArray[Any]) -> None:
         """Append the next bytes of a tensor; an array is taken as the bytes it consists of."""
         if self._finished:
@@ -125,11 +130,13 @@ class GGUFWriter:
     def _padded(self, n: int) -> int:
         return -(-n // self.alignment) * self.alignment
 
+    def _header(self) -> bytes:
+        infos = b"".join(_encode_info(tensor) for tensor in self._tensors.values())
+        return MAGIC + struct.pack("<IQQ", _VERSION, len(self._tensors), self._n_pairs) + self._pairs + infos
+
     def _begin(self) -> NewFile:
         if self._file is None:
-            infos = b"".join(_encode_info(tensor) for tensor in self._tensors.values())
-            counts = struct.pack("<IQQ", _VERSION, len(self._tensors), self._n_pairs)
-            header = MAGIC + counts + self._pairs + infos
+            header = self._header()
             self._data_start = self._padded(len(header))
             self._file = NewFile(self.path, self._data_start + self._end)
             self._file.write(0, header)

@@ -1,4 +1,4 @@
-"""`formats_for`: a recipe applied to the tensors of one model."""
+"""`formats_for`: a recipe applied to the tensors of one model, and what stands in where rows do not divide."""
 
 from __future__ import annotations
 
@@ -45,27 +45,32 @@ def fitting(name: str, columns: int) -> BlockFormat:
     return format if columns % format.block_len == 0 else FORMATS[LAST_RESORT]
 
 
-def formats_for(recipe: Recipe, shapes: Shapes, facts: ModelFacts, *, pure: bool = False) -> dict[str, BlockFormat]:
-    """The format of every tensor the recipe touches; all others stay as they are.
+def wishes_for(recipe: Recipe, shapes: Shapes, facts: ModelFacts, *, pure: bool = False) -> dict[str, str]:
+    """The format a recipe wants for every tensor it touches, whether or not rows divide; all others stay as they are.
 
-    `pure` gives every tensor the recipe's base format, as far as its shape allows.
+    `pure` wants the recipe's base format for all of them.
     """
-    names = sorted((name for name in shapes if is_quantizable(name, shapes[name])), key=lambda n: (layer_of(n), n))
+    names = [name for name, shape in shapes.items() if is_quantizable(name, shape)]
     n_values = sum(role_of(name) == ATTN_V for name in shapes)
-    tied = OUTPUT_NAME not in shapes
     seen: Counter[str] = Counter()
-    found = {}
-    for name in names:
+    wishes = dict.fromkeys(names, recipe.base)
+    for name in () if pure else sorted(names, key=lambda name: (layer_of(name), name)):
         role, shape = role_of(name), shapes[name]
         place = Place(role, seen[role], layer_of(name), n_values, len(shape) > 2 and shape[2] > 1, facts)
         seen[role] += 1
-        is_output = role == OUTPUT or (tied and role == EMBEDDING)
-        if pure:
-            wanted = recipe.base
-        else:
-            wanted = _for_output(recipe, shape[0], facts) if is_output else _for_layer(recipe, place)
-        found[name] = fitting(wanted, shape[0])
-    return {name: found[name] for name in shapes if name in found}
+        wishes[name] = _for_output(recipe, shape[0], facts) if is_output(name, shapes) else _for_layer(recipe, place)
+    return wishes
+
+
+def formats_for(recipe: Recipe, shapes: Shapes, facts: ModelFacts, *, pure: bool = False) -> dict[str, BlockFormat]:
+    """The format of every tensor the recipe touches, as its shape allows."""
+    wishes = wishes_for(recipe, shapes, facts, pure=pure)
+    return {name: fitting(wish, shapes[name][0]) for name, wish in wishes.items()}
+
+
+def is_output(name: str, shapes: Shapes) -> bool:
+    """Whether a tensor makes the logits: the output matrix, or the embedding of a model that has none."""
+    return role_of(name) == OUTPUT or (role_of(name) == EMBEDDING and OUTPUT_NAME not in shapes)
 
 
 def _for_output(recipe: Recipe, columns: int, facts: ModelFacts) -> str:

@@ -1,0 +1,1 @@
+"""A model file in fewer bits: the plan says which tensor gets which format, the job writes the file."""

@@ -1,0 +1,131 @@
+"""`quantize`: a plan carried out, piece by piece."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import ConfigError
+from ...formats import GGUFFile
+from ...quant.bits import BeyondHalf
+from ...quant.block import Bytes, Floats
+from .encoding import Encoding
+from .plan import UNQUANTIZED, Plan, PlannedTensor
+
+Progress = Callable[[str, int, int], None]
+
+PIECE = 2**18
+"""Weights at a time: small enough that a few for each thread are nothing beside a tensor."""
+AHEAD = 3
+"""Pieces begun for each thread, so that none waits for the disk."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows `start` to `stop` of a tensor, all of one expert."""
+
+    tensor: PlannedTensor
+    expert: int
+    start: int
+    stop: int
+
+    @property
+    def source_bytes(self) -> int:
+        """Size in the source."""
+        return (self.stop - self.start) * self.tensor.info.format.row_bytes(self.tensor.info.columns)
+
+
+def quantize(
+    file: GGUFFile,
+    plan: Plan,
+    path: str | PathLike[str],
+    encoding: Encoding,
+    *,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> None:
+    """Write the file that `plan` describes to `path`; the same bytes for any number of threads.
+
+    `progress("quantize", done, total)` counts bytes of the source. Nothing is left behind where it fails. Raises
+    `ConfigError` for NaN, infinity and weights beyond what the new format holds, naming tensor and row, and where
+    `path` is the source; `ResourceError` where the disk is full.
+    """
+    check_target(file, path)
+    total = sum(tensor.info.n_bytes for tensor in plan.tensors)
+    done = 0
+    with plan.writer(path) as writer:
+        for piece, data in _in_order(pieces_of(plan), partial(_new_bytes, file, encoding), threads):
+            writer.write(piece.tensor.name, data)
+            done += piece.source_bytes
+            if progress is not None:
+                progress("quantize", done, total)
+
+
+def check_target(file: GGUFFile, path: str | PathLike[str]) -> None:
+    """Raise `ConfigError` where a new file at `path` would replace what it is made from, or has no folder."""
+    target = Path(path)
+    if any(target.exists() and target.samefile(part) for part in file.parts):
+        raise ConfigError(f"{path}: is the source itself; give the new file another name", key="out")
+    if target.is_dir() or not target.parent.is_dir():
+        reason = "is a folder" if target.is_dir() else f"there is no folder {target.parent}"
+        raise ConfigError(f"{path}: {reason}; say where the new file shall be", key="out")
+
+
+def pieces_of(plan: Plan) -> Iterator[Piece]:
+    """All tensors in the order of the file, cut the same whoever computes them."""
+    for tensor in plan.tensors:
+        rows_of_one = tensor.info.shape[1] if len(tensor.info.shape) > 2 else tensor.info.rows
+        step = max(1, PIECE // tensor.info.columns)
+        for expert in range(tensor.info.rows // rows_of_one):
+            first, end = expert * rows_of_one, (expert + 1) * rows_of_one
+            for start in range(first, end, step):
+                yield Piece(tensor, expert, start, min(start + step, end))
+
+
+def _in_order(pieces: Iterator[Piece], work: Callable[[Piece], Bytes], threads: int) -> Iterator[tuple[Piece, Bytes]]:
+    """Pieces with their new bytes; only a few are held at a time."""
+    under_way: deque[tuple[Piece, Future[Bytes]]] = deque()
+    pool = ThreadPoolExecutor(threads, "quantize")
+    try:
+        for piece in pieces:
+            under_way.append((piece, pool.submit(work, piece)))
+            if len(under_way) > AHEAD * threads:
+                first, future = under_way.popleft()
+                yield first, future.result()
+        for last, future in under_way:
+            yield last, future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _new_bytes(file: GGUFFile, encoding: Encoding, piece: Piece) -> Bytes:
+    tensor = piece.tensor
+    data = file.tensor_data(tensor.name)[piece.start : piece.stop]
+    if not tensor.changes and tensor.info.format.name not in UNQUANTIZED:
+        return data
+    rows = tensor.info.format.decode(data)
+    _refuse_unbounded(rows, piece)
+    if not tensor.changes:
+        return data
+    try:
+        return encoding.encode(tensor, piece.expert, rows)
+    except BeyondHalf as error:
+        row = piece.start + error.block * tensor.target.block_len // tensor.info.columns
+        raise ConfigError(f"tensor {tensor.name!r}, row {row}: {error}") from error
+
+
+def _refuse_unbounded(rows: Floats, piece: Piece) -> None:
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = (int(i) for i in np.argwhere(~finite)[0])
+        raise ConfigError(
+            f"tensor {piece.tensor.name!r} has {float(rows[row, column])!r} in row {piece.start + row}, column "
+            f"{column}: the source is damaged, or its training diverged; nothing was written"
+        )
