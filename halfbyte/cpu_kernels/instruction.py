@@ -75,6 +75,10 @@ LAYOUTS: dict[str, Layout] = {
     "pack": _layout("source target rows columns row_bytes tile_bytes"),
     "top_k": _layout("logits size k ids values"),
     "read": _layout("source size sink"),
+    "trial": _layout(
+        "x w odd inverse groups length levels level_count first first_count second second_count pairs points values "
+        "codes wrong dot square scratch"
+    ),
     "search_scale": _layout("x w groups length candidates tries levels middles count mirrored scale scratch"),
     "search_affine": _layout("x w groups length top most candidates tries scale offset scratch"),
     "search_codes": _layout("x scale offset groups length levels middles count codes"),

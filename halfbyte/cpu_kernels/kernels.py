@@ -21,6 +21,7 @@ MODULES = {
     "take": "elementwise",
     "top": "top_k",
     "read": "read",
+    "trial": "grid_search",
     "search": "search",
     "begin": "execute",
     "run": "execute",

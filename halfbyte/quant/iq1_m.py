@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from .bits import unpack
+from .bits import pack, unpack
 from .block import BlockFormat, Bytes, Floats, Planes
+from .encoder import Encoder, Search
+from .grid_block import GridBlock
 from .grids import IQ1 as GRID
+from .points import Points
 
 
 def _scales(blocks: Bytes) -> Floats:
@@ -27,4 +30,19 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(q.reshape(n, 256), _scales(blocks) * np.float32(0.125))
 
 
-IQ1_M = BlockFormat("iq1_m", 29, 256, 56, planes=_planes)
+_POINTS = Points(np.concatenate([GRID * np.int16(8) + np.int16(1), GRID * np.int16(8) - np.int16(1)]))
+"""A code and, above it, the bit of its shift."""
+_FORM = GridBlock("iq1_m", groups=16, steps=8, unit=1 / 8, kinds=(_POINTS,))
+
+
+def _encode(values: Floats, weights: Floats | None, search: Search) -> Bytes:
+    chosen = _FORM.choose(values, weights, search)
+    codes = chosen.codes & np.uint16(2047)
+    high = (codes >> np.uint16(8) | chosen.codes >> np.uint16(11) << np.uint16(3)).astype(np.uint8)
+    threes = chosen.scales.reshape(-1, 4, 4).astype("<u2") << np.arange(0, 12, 3, dtype=np.uint16)
+    nibbles = chosen.half.view("<u2") >> np.arange(0, 16, 4, dtype=np.uint16) << np.uint16(12)
+    words = np.bitwise_or.reduce(threes, axis=2) | nibbles
+    return np.concatenate([codes.astype(np.uint8), pack(high, 4, 1), words.view("u1")], axis=1)
+
+
+IQ1_M = BlockFormat("iq1_m", 29, 256, 56, planes=_planes, encoder=Encoder(whole=_encode))

@@ -3,8 +3,11 @@
 import numpy as np
 
 from .bits import even_flips, half
-from .block import BlockFormat, Bytes, Planes
+from .block import BlockFormat, Bytes, Floats, Planes
+from .encoder import Encoder, Search
+from .grid_block import GridBlock
 from .grids import IQ2_XXS as GRID
+from .points import Points
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -17,4 +20,15 @@ def _planes(blocks: Bytes) -> Planes:
     return Planes(q, half(blocks, 0) * scales * np.float32(0.25))
 
 
-IQ2_XXS = BlockFormat("iq2_xxs", 16, 256, 66, planes=_planes)
+_FORM = GridBlock("iq2_xxs", groups=8, steps=16, unit=1 / 8, kinds=(Points(GRID, even=True),))
+
+
+def _encode(values: Floats, weights: Floats | None, search: Search) -> Bytes:
+    chosen = _FORM.choose(values, weights, search)
+    packed = chosen.even_signs.reshape(-1, 8, 4).astype("<u4") << np.arange(0, 28, 7, dtype=np.uint32)
+    packed = np.bitwise_or.reduce(packed, axis=2) | chosen.scales.astype("<u4") << np.uint32(28)
+    words = [chosen.codes.astype(np.uint8).reshape(-1, 8, 4), packed.view("u1").reshape(-1, 8, 4)]
+    return np.concatenate([chosen.half, np.concatenate(words, axis=2).reshape(-1, 64)], axis=1)
+
+
+IQ2_XXS = BlockFormat("iq2_xxs", 16, 256, 66, planes=_planes, encoder=Encoder(whole=_encode))
