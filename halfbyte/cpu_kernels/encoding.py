@@ -10,10 +10,8 @@ from ..model.backend import Progress
 from ..quant.block import Bytes, Floats
 from ..quant.candidates import affine_candidates, boundaries, consecutive, mirrored, scale_candidates
 from ..quant.encoder import Levels
-from ..quant.points import Points, Targets, Trial
 from ..quant.search import NUMPY
 from .direct import DirectKernels
-from .trial import CompiledTrial
 
 KERNELS = ("search_scale", "search_scale_table", "search_affine", "search_codes", "search_codes_table")
 _LANES = 16
@@ -21,21 +19,20 @@ _LINE = 64
 
 
 class CompiledSearch:
-    """`Search` for groups of a multiple of 16 weights, bit-equal to `NUMPY`, which looks at all others.
+    """`Search`, bit-equal to `NUMPY`.
 
     Any thread may call, several at once: each call runs in its own thread without holding Python's lock.
     """
 
     def __init__(self, isa: str | None = None, progress: Progress | None = None) -> None:
         self._kernels = DirectKernels(KERNELS, isa, progress)
-        self._trial = CompiledTrial(isa, progress)
 
     def scale(self, x: Floats, w: Floats, levels: Levels) -> Floats:
         """See `Search.scale`."""
         groups, length = x.shape
-        if length % _LANES or not x.size:
+        if not x.size:
             return NUMPY.scale(x, w, levels)
-        x, w, candidates = _floats(x), _floats(w), scale_candidates(levels)
+        x, w, candidates = _readable(x), _readable(w), scale_candidates(levels)
         values, middles = levels.astype(np.float32), boundaries(levels)
         scale, scratch = np.empty(groups, np.float32), _scratch(length)
         operands = {
@@ -59,9 +56,9 @@ class CompiledSearch:
     def affine(self, x: Floats, w: Floats, top: int, most: float) -> tuple[Floats, Floats]:
         """See `Search.affine`."""
         groups, length = x.shape
-        if length % _LANES or not x.size:
+        if not x.size:
             return NUMPY.affine(x, w, top, most)
-        x, w, candidates = _floats(x), _floats(w), affine_candidates(top)
+        x, w, candidates = _readable(x), _readable(w), affine_candidates(top)
         scale, offset, scratch = np.empty(groups, np.float32), np.empty(groups, np.float32), _scratch(length)
         operands = {
             "x": _at(x),
@@ -82,11 +79,11 @@ class CompiledSearch:
     def codes(self, x: Floats, scale: Floats, offset: Floats | None, levels: Levels) -> Bytes:
         """See `Search.codes`."""
         groups, length = x.shape
-        if length % _LANES or not x.size:
+        if not x.size:
             return NUMPY.codes(x, scale, offset, levels)
-        x, scale = _floats(x), _floats(scale)
+        x, scale = _readable(x), _floats(scale)
         offset = None if offset is None else _floats(offset)
-        values, middles, codes = levels.astype(np.float32), boundaries(levels), np.empty(x.shape, np.uint8)
+        values, middles, codes = levels.astype(np.float32), boundaries(levels), np.empty(x.size + _LANES, np.uint8)
         operands = {
             "x": _at(x),
             "scale": _at(scale),
@@ -99,11 +96,7 @@ class CompiledSearch:
             "count": len(levels),
         }
         self._kernels.call("search_codes" if consecutive(levels) else "search_codes_table", "search_codes", operands)
-        return codes
-
-    def trial(self, targets: Targets, inverse: Floats, points: Points) -> Trial:
-        """See `Search.trial`."""
-        return self._trial(targets, inverse, points)
+        return codes[: x.size].reshape(x.shape)
 
 
 def _at(array: Floats | Bytes) -> int:
@@ -114,11 +107,20 @@ def _floats(array: Floats) -> Floats:
     return np.ascontiguousarray(array, np.float32)
 
 
+def _readable(array: Floats) -> Floats:
+    """f32[G, L], contiguous, with memory behind it where kernels read 16 weights of the last group and it has less."""
+    if array.shape[1] >= _LANES:
+        return _floats(array)
+    longer = np.zeros(array.size + _LANES, np.float32)
+    longer[: array.size] = array.reshape(-1)
+    return longer[: array.size].reshape(array.shape)
+
+
 def _bits(value: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
 
 
 def _scratch(length: int) -> Floats:
     """Three floats a weight of 16 groups, from a cache line's start: vectors across two lines take twice as long."""
-    floats = np.empty(3 * _LANES * length + _LINE // 4, np.float32)
+    floats = np.empty(3 * _LANES * max(length, _LANES) + _LINE // 4, np.float32)
     return floats[-floats.ctypes.data % _LINE // 4 :]

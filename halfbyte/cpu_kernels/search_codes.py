@@ -21,7 +21,8 @@ def _codes_kernel(index: Callable[..., object]) -> Callable[..., None]:
             step, zero = load_float(scale + 4 * group), same(0.0)
             if offset != 0:
                 zero = same(load_float(offset + 4 * group))
-            for i in range(group * length, (group + 1) * length, 16):
+            for c in range(0, length, 16):  # what goes beyond a short group is the next one's, and written again there
+                i = group * length + max(0, min(c, length - 16))
                 r = same(0.0)
                 if step != 0:
                     r = div(sub(load_f32(x + 4 * i), zero), same(step))

@@ -18,13 +18,18 @@ _INFINITE = np.float32(np.inf)
 
 @helper
 def turn(source, target, length, last):
-    """`length` columns of 16 rows; the greatest and the least of each."""
-    high, low = same(-_INFINITE), same(_INFINITE)
+    """`length` columns of 16 rows; the greatest and the least of each.
+
+    Reads 16 columns at least. A last incomplete 16 is read with the columns before it, and those before are written
+    again.
+    """
     for c in range(0, length, 16):
-        transpose(source + 4 * c, 4 * length, last, target + 64 * c)
-        for i in range(64 * c, 64 * c + 1024, 64):
-            v = load_f32(target + i)
-            high, low = maximum(high, v), minimum(low, v)
+        first = max(0, min(c, length - 16))
+        transpose(source + 4 * first, 4 * length, last, target + 64 * first)
+    high, low = same(-_INFINITE), same(_INFINITE)
+    for i in range(target, target + 64 * length, 64):
+        v = load_f32(i)
+        high, low = maximum(high, v), minimum(low, v)
     return high, low
 
 
