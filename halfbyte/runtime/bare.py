@@ -18,6 +18,7 @@ from ..model.program import Program, StepBatch
 from ..text import build_tokenizer
 from .backends import BACKENDS, PAGE_LEN, Job
 from .config import LoadConfig
+from .fits import check_memory
 
 
 class BareModel:
@@ -46,7 +47,9 @@ class BareModel:
             self.context = bound.context
             self.program = bound.program if rewrite is None else rewrite(bound.program)
             self.tokenizer = build_tokenizer(file.metadata)
-            self.executable = BACKENDS[backend](Job(self.program, bound.weights, config, progress))
+            job = Job(self.program, bound.weights, config, progress)
+            check_memory(job)
+            self.executable = BACKENDS[backend](job)
         pages = -(-window // PAGE_LEN)
         self._page_table = np.arange(pages, dtype=np.int32)[None]
 

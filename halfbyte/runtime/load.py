@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Never
 
-from ..errors import ConfigError, ResourceError, reject_unknown
+from ..errors import ConfigError, reject_unknown
 from ..formats import GGUFFile, open_gguf
 from ..model import bind
 from ..model.backend import Executable, Progress
@@ -17,9 +17,9 @@ from ..text import ChatTemplate, build_tokenizer
 from .backends import BACKENDS, Builder, Job
 from .config import LoadConfig
 from .engine import Engine
+from .fits import check_memory
 from .guarded import GuardedExecutable
 from .llm import LLM
-from .memory import free_memory
 from .sampling.params import recommended
 
 log = logging.getLogger("halfbyte.load")
@@ -60,7 +60,7 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
     bound = bind(file)
     config = _fit_context(config, bound.spec.context_length)
     job = Job(bound.program, bound.weights, config, progress)
-    _check_memory(job)
+    check_memory(job)
     defaults = recommended(file.metadata)
     # Packing needs no Python and building a tokenizer little else, so the two go side by side.
     with ThreadPoolExecutor(1, "halfbyte-load") as pool:
@@ -102,17 +102,3 @@ def _fit_context(config: LoadConfig, context_length: int) -> LoadConfig:
         return config
     log.info("context %d is more than the model was made for; using %d", config.context, context_length)
     return replace(config, context=context_length)
-
-
-def _check_memory(job: Job) -> None:
-    """Refuse before anything is allocated what could not be held."""
-    weights = sum(weight.data.nbytes for weight in job.weights.values())
-    kv = job.kv_bytes
-    free = free_memory()
-    if free is not None and weights + kv > free:
-        raise ResourceError(
-            f"the model needs {(weights + kv) / 1e9:.1f} GB ({weights / 1e9:.1f} GB of weights, {kv / 1e9:.1f} GB for "
-            f"a context of {job.config.context}) and {free / 1e9:.1f} GB are free: take a smaller context= or model",
-            needed=weights + kv,
-            free=free,
-        )

@@ -10,7 +10,9 @@ import pytest
 
 import halfbyte
 from halfbyte import FormatError, ResourceError
-from halfbyte.runtime import load as load_module
+from halfbyte.runtime import fits as fits_module
+from halfbyte.runtime.backends import BACKENDS
+from halfbyte.runtime.bare import BareModel
 from tests.model.tiny import make_tiny_gguf, tiny_model
 
 ARCHS = ("llama", "qwen2", "gemma3")
@@ -112,8 +114,10 @@ def test_a_file_recommends_how_to_sample(tmp_path):
 
 
 def test_a_model_that_does_not_fit_memory_is_refused_before_it_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(load_module, "free_memory", lambda: 1000)
-    monkeypatch.setattr(load_module.BACKENDS, "_resolved", {"reference": lambda job: pytest.fail("allocated")})
+    monkeypatch.setattr(fits_module, "free_memory", lambda: 1000)
+    monkeypatch.setattr(BACKENDS, "_resolved", {"reference": lambda job: pytest.fail("allocated")})
     with pytest.raises(ResourceError, match="smaller context=") as caught:
         load(tiny_model(tmp_path), backend="reference")
     assert caught.value.needed > caught.value.free == 1000
+    with pytest.raises(ResourceError, match="smaller context="):
+        BareModel(tiny_model(tmp_path), window=64, backend="reference")

@@ -1,0 +1,21 @@
+"""Whether a model fits the memory that is left."""
+
+from __future__ import annotations
+
+from ..errors import ResourceError
+from .backends import Job
+from .memory import free_memory
+
+
+def check_memory(job: Job) -> None:
+    """Raise `ResourceError` before anything is allocated for what could not be held."""
+    weights = sum(weight.data.nbytes for weight in job.weights.values())
+    kv = job.kv_bytes
+    free = free_memory()
+    if free is not None and weights + kv > free:
+        raise ResourceError(
+            f"the model needs {(weights + kv) / 1e9:.1f} GB ({weights / 1e9:.1f} GB of weights, {kv / 1e9:.1f} GB for "
+            f"a context of {job.config.context}) and {free / 1e9:.1f} GB are free: take a smaller context= or model",
+            needed=weights + kv,
+            free=free,
+        )
