@@ -82,6 +82,7 @@ LAYOUTS: dict[str, Layout] = {
     "search_scale": _layout("x w groups length candidates tries levels middles count mirrored scale scratch"),
     "search_affine": _layout("x w groups length top most candidates tries scale offset scratch"),
     "search_codes": _layout("x scale offset groups length levels middles count codes"),
+    "search_moments": _layout("x w scale offset groups length levels middles count sums stride scratch"),
 }
 """Strides are bytes from one token's row to the next, widths and sizes are elements, float operands are their bits."""
 

@@ -4,6 +4,6 @@ They give the same bits as NumPy there: each product and each sum is rounded by 
 the files takes `fma` from the vocabulary.
 """
 
-from . import search_affine, search_codes, search_scale
+from . import search_affine, search_codes, search_moments, search_scale
 
-KERNELS = {**search_scale.KERNELS, **search_affine.KERNELS, **search_codes.KERNELS}
+KERNELS = {**search_scale.KERNELS, **search_affine.KERNELS, **search_codes.KERNELS, **search_moments.KERNELS}

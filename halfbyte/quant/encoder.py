@@ -43,6 +43,12 @@ class Search(Protocol):
         Ties go to the even level, in a table of uneven levels to the lower one.
         """
 
+    def moments(self, x: Floats, w: Floats, scale: Floats, offset: Floats | None, levels: Levels) -> Floats:
+        """f32[6, G]: sums of `w` times q^2, q, 1, q * r, r and r^2; r is what the best level q leaves of x.
+
+        They tell the error of any other scale and offset while the codes stay.
+        """
+
     def trial(self, targets: Targets, inverse: Floats, points: Points) -> Trial:
         """The points nearest to `x * inverse`, f32[G] one over the scale of each group, each x at its best point."""
 

@@ -192,6 +192,20 @@ class NumPySearch:
                     result[piece] = np.searchsorted(middles, ratio)
         return result
 
+    def moments(self, x: Floats, w: Floats, scale: Floats, offset: Floats | None, levels: Levels) -> Floats:
+        """See `Search.moments`."""
+        result = np.empty((6, len(x)), np.float32)
+        nearest, offset = _nearest(levels), np.zeros_like(scale) if offset is None else offset
+        with np.errstate(all="ignore"):
+            for piece, (part, w_part) in _pieces(x, w):
+                step, zero = scale[piece], offset[piece]
+                q = nearest(np.where(step == 0, _ZERO, (part - zero) / step))
+                rest, wq = part - (step * q + zero), w_part * q
+                w_rest = w_part * rest
+                sums = wq * q, wq, w_part, wq * rest, w_rest, w_rest * rest
+                result[:, piece] = [_total(products) for products in sums]
+        return result
+
     def trial(self, targets: Targets, inverse: Floats, points: Points) -> Trial:
         """See `Search.trial`."""
         with np.errstate(all="ignore"):
