@@ -10,8 +10,10 @@ from ..model.backend import Progress
 from ..quant.block import Bytes, Floats
 from ..quant.candidates import affine_candidates, boundaries, consecutive, mirrored, scale_candidates
 from ..quant.encoder import Levels
+from ..quant.points import Points, Targets, Trial
 from ..quant.search import NUMPY
 from .direct import DirectKernels
+from .trial import CompiledTrial
 
 KERNELS = ("search_scale", "search_scale_table", "search_affine", "search_codes", "search_codes_table")
 _LANES = 16
@@ -26,6 +28,7 @@ class CompiledSearch:
 
     def __init__(self, isa: str | None = None, progress: Progress | None = None) -> None:
         self._kernels = DirectKernels(KERNELS, isa, progress)
+        self._trial = CompiledTrial(isa, progress)
 
     def scale(self, x: Floats, w: Floats, levels: Levels) -> Floats:
         """See `Search.scale`."""
@@ -97,6 +100,10 @@ class CompiledSearch:
         }
         self._kernels.call("search_codes" if consecutive(levels) else "search_codes_table", "search_codes", operands)
         return codes[: x.size].reshape(x.shape)
+
+    def trial(self, targets: Targets, inverse: Floats, points: Points) -> Trial:
+        """See `Search.trial`."""
+        return self._trial(targets, inverse, points)
 
 
 def _at(array: Floats | Bytes) -> int:
