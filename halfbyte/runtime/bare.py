@@ -35,7 +35,10 @@ class BareModel:
         progress: Progress | None = None,
         rewrite: Callable[[Program], Program] | None = None,
     ) -> None:
-        """`rewrite` may change the program before it is made ready: see `model/taps.py`."""
+        """`rewrite` may change the program before it is made ready: see `model/taps.py`.
+
+        Raises what `load` raises, `ConfigError` for a window longer than the model's context among it.
+        """
         config = LoadConfig(
             context=window, threads=threads, max_num_batched_tokens=window, max_num_seqs=1, backend=backend, isa=isa
         )
@@ -45,6 +48,12 @@ class BareModel:
             self._check_whole = file.whole()
             bound = bind(file)
             self.context = bound.context
+            if window > self.context:
+                raise ConfigError(
+                    f"a window of {window} is more than the {self.context} tokens that {self.path} was made for: take "
+                    "a smaller window",
+                    key="window",
+                )
             self.program = bound.program if rewrite is None else rewrite(bound.program)
             self.tokenizer = build_tokenizer(file.metadata)
             job = Job(self.program, bound.weights, config, progress)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConfigError, FormatError
+from ...errors import FormatError
 from ...model.backend import Progress
 from ...runtime.bare import BareModel
 from .figures import Figures
@@ -29,17 +29,9 @@ def measure(
 ) -> Figures:
     """Perplexity of `model` on `text` in windows of `model.window`, and its divergence from `base`.
 
-    `progress("score", done, windows)` is told of every window. Raises `ConfigError` for a text shorter than a window,
-    a window longer than a model's context and a base with another vocabulary, `FormatError` where a model's logits
-    are no numbers.
+    `progress("score", done, windows)` is told of every window. Raises `ConfigError` for a text shorter than a window
+    and a base with another vocabulary, `FormatError` where a model's logits are no numbers.
     """
-    for each in (model,) if base is None else (model, base):
-        if model.window > each.context:
-            raise ConfigError(
-                f"a window of {model.window} is more than the {each.context} tokens that {each.path} was made for: "
-                "take a smaller window",
-                key="window",
-            )
     tokenizer = model.tokenizer
     ids = np.array(tokenizer.encode(text), np.int32)
     if base is not None:
