@@ -15,7 +15,10 @@ from ..quant.search import NUMPY
 from .direct import DirectKernels
 from .trial import CompiledTrial
 
-KERNELS = ("search_scale", "search_scale_table", "search_affine", "search_codes", "search_codes_table")
+KERNELS = (
+    *("search_scale", "search_scale_table", "search_affine"),
+    *("search_codes", "search_codes_table", "search_moments", "search_moments_table"),
+)
 _LANES = 16
 _LINE = 64
 
@@ -100,6 +103,35 @@ class CompiledSearch:
         }
         self._kernels.call("search_codes" if consecutive(levels) else "search_codes_table", "search_codes", operands)
         return codes[: x.size].reshape(x.shape)
+
+    def moments(self, x: Floats, w: Floats, scale: Floats, offset: Floats | None, levels: Levels) -> Floats:
+        """See `Search.moments`."""
+        groups, length = x.shape
+        if not x.size:
+            return NUMPY.moments(x, w, scale, offset, levels)
+        x, w = _readable(x), _readable(w)
+        whole = -(-groups // _LANES) * _LANES  # scales, offsets and sums are read and written 16 at a time
+        scales, offsets = np.zeros(whole, np.float32), np.zeros(whole, np.float32)
+        scales[:groups], offsets[:groups] = scale, 0 if offset is None else offset
+        values, middles, scratch = levels.astype(np.float32), boundaries(levels), _scratch(length)
+        sums = np.empty((6, whole), np.float32)
+        operands = {
+            "x": _at(x),
+            "w": _at(w),
+            "scale": _at(scales),
+            "offset": _at(offsets),
+            "groups": groups,
+            "length": length,
+            "levels": _at(values),
+            "middles": _at(middles),
+            "count": len(levels),
+            "sums": _at(sums),
+            "stride": 4 * whole,
+            "scratch": _at(scratch),
+        }
+        kernel = "search_moments" if consecutive(levels) else "search_moments_table"
+        self._kernels.call(kernel, "search_moments", operands)
+        return sums[:, :groups]
 
     def trial(self, targets: Targets, inverse: Floats, points: Points) -> Trial:
         """See `Search.trial`."""
