@@ -1,51 +1,68 @@
-"""`Moments`: all that the error of a group depends on while its codes stay, whatever its scale and offset become."""
+"""`Moments`: all that the error of groups depends on while their codes stay, whatever scale and offset become."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .block import Bytes, Floats
-from .encoder import Levels
+from .block import Floats
+from .encoder import Levels, Search
 
-Doubles = NDArray[np.float64]
+_TINY = np.float32(2.0**-120)
+"""Added to a sum of squares; where it makes a difference the numerator is zero."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted sums f64[n, groups] of levels `q` and weights `x`; `error` is exact but for the sum of x squared.
+    """Sums of `Search.moments` at `scale` and `offset`; everything f32[groups, n].
 
-    In double precision, because the error is what remains after the sums cancel each other.
+    Told from what codes leave over, not from the weights: close to a perfect fit sums over weights would cancel.
     """
 
-    qq: Doubles
-    q: Doubles
-    one: Doubles
-    qx: Doubles
-    x: Doubles
+    scale: Floats
+    offset: Floats
+    qq: Floats
+    q: Floats
+    one: Floats
+    qr: Floats
+    r: Floats
+    rr: Floats
 
-    def error(self, scale: Floats | Doubles, offset: Floats | Doubles) -> Doubles:
-        """Sum of `w * (x - scale * q - offset)^2` less that of `w * x^2`."""
-        of_scale: Doubles = scale * (scale * self.qq + 2 * (offset * self.q - self.qx))
-        return of_scale + offset * (offset * self.one - 2 * self.x)
+    def error(self, scale: Floats, offset: Floats) -> Floats:
+        """Sum of `w * (x - scale * q - offset)^2`."""
+        a, b = scale - self.scale, offset - self.offset
+        two = np.float32(2)
+        error: Floats = self.rr + a * (a * self.qq + two * (b * self.q - self.qr)) + b * (b * self.one - two * self.r)
+        return error
+
+    def best_scale(self, offset: Floats) -> Floats:
+        """The scale of least error for an offset."""
+        best: Floats = self.scale + (self.qr - (offset - self.offset) * self.q) / (self.qq + _TINY)
+        return best
+
+    def best_offset(self, scale: Floats) -> Floats:
+        """The offset of least error for a scale."""
+        best: Floats = self.offset + (self.r - (scale - self.scale) * self.q) / (self.one + _TINY)
+        return best
+
+    def spread(self) -> Floats:
+        """How steeply the error rises with the scale while the offset follows it; zero where all codes are alike."""
+        mean = self.q / (self.one + _TINY)
+        spread = self.qq - self.q * mean
+        return np.where(spread > np.float32(1e-5) * self.qq, spread, np.float32(0))
+
+    def free_scale(self, spread: Floats) -> Floats:
+        """The scale of least error while the offset follows it."""
+        along = self.qr - self.q * (self.r / (self.one + _TINY))
+        best: Floats = self.scale + np.where(spread > 0, along, np.float32(0)) / (spread + _TINY)
+        return best
 
 
-def moments(x: Floats, w: Floats, codes: Bytes, levels: Levels, groups: int) -> Moments:
-    """Of x, w f32[G, L] and codes u8[G, L], with `groups` groups a block."""
-    if levels[-1] - levels[0] == len(levels) - 1:
-        q = codes.astype(np.float32)
-        if levels[0]:
-            q += np.float32(levels[0])
-    else:
-        q = levels.astype(np.float32).take(codes, mode="clip")
-    wq = w * q
-    sums = (
-        np.einsum("gl,gl->g", wq, q),
-        np.einsum("gl,gl->g", w, q),
-        np.einsum("gl->g", w),
-        np.einsum("gl,gl->g", wq, x),
-        np.einsum("gl,gl->g", w, x),
-    )
-    return Moments(*(s.astype(np.float64).reshape(-1, groups) for s in sums))
+def moments(x: Floats, w: Floats, scale: Floats, offset: Floats | None, levels: Levels, search: Search) -> Moments:
+    """Of x, w f32[n * groups, L] at scale and offset f32[groups, n]."""
+    flat = None if offset is None else offset.T.reshape(-1)
+    sums = search.moments(x, w, scale.T.reshape(-1), flat, levels)
+    groups = len(scale)
+    turned = np.ascontiguousarray(sums.reshape(6, -1, groups).transpose(0, 2, 1))
+    return Moments(scale, np.zeros_like(scale) if offset is None else offset, *turned)

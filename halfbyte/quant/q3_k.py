@@ -1,11 +1,13 @@
 """q3_k: 256 codes of 3 bits around 4, the top bits apart; each 16 have a scale of 6 bits around 32."""
 
+from functools import partial
+
 import numpy as np
 
 from .bits import half, join, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
 from .encoder import Encoder, Fit
-from .k_fit import scale_fit
+from .k_fit import fit_counted
 
 _LEVELS = np.arange(-4, 4, dtype=np.int16)
 _COUNTS = np.arange(-32, 32, dtype=np.int16)
@@ -23,5 +25,5 @@ def _pack(fit: Fit, codes: Bytes) -> Bytes:
     return np.concatenate([pack(codes >> np.uint8(2), 1, 32), pack(codes & np.uint8(3), 2, 32), *scales, unit], axis=1)
 
 
-_ENCODER = Encoder(scale_fit("q3_k", _LEVELS, _COUNTS, 16), _pack)
+_ENCODER = Encoder(partial(fit_counted, "q3_k", _LEVELS, _COUNTS, 16), _pack)
 Q3_K = BlockFormat("q3_k", 11, 256, 110, planes=_planes, encoder=_ENCODER)

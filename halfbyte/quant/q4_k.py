@@ -1,12 +1,17 @@
 """q4_k: 256 codes of 4 bits; each 32 have a scale and a minimum of 6 bits, multiples of two halves."""
 
+from functools import partial
+
 import numpy as np
 
 from .bits import half, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
 from .encoder import Encoder, Fit
-from .k_fit import affine_fit
+from .k_fit import fit_counted_affine
 from .k_scales import k_scales, pack_k_scales
+
+_LEVELS = np.arange(16, dtype=np.int16)
+_COUNTS = np.arange(64, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -20,5 +25,5 @@ def _pack(fit: Fit, codes: Bytes) -> Bytes:
     return np.concatenate([unit, minimum_unit, pack_k_scales(scales, minima), pack(codes, 4, 32)], axis=1)
 
 
-_ENCODER = Encoder(affine_fit("q4_k", 4, 6, 8), _pack)
+_ENCODER = Encoder(partial(fit_counted_affine, "q4_k", _LEVELS, _COUNTS, 8), _pack)
 Q4_K = BlockFormat("q4_k", 12, 256, 144, planes=_planes, encoder=_ENCODER)

@@ -1,12 +1,17 @@
 """q5_k: as q4_k with a fifth bit for each code, kept apart."""
 
+from functools import partial
+
 import numpy as np
 
 from .bits import half, join, pack, signed, unpack
 from .block import BlockFormat, Bytes, Planes
 from .encoder import Encoder, Fit
-from .k_fit import affine_fit
+from .k_fit import fit_counted_affine
 from .k_scales import k_scales, pack_k_scales
+
+_LEVELS = np.arange(32, dtype=np.int16)
+_COUNTS = np.arange(64, dtype=np.int16)
 
 
 def _planes(blocks: Bytes) -> Planes:
@@ -21,5 +26,5 @@ def _pack(fit: Fit, codes: Bytes) -> Bytes:
     return np.concatenate([*parts, pack(codes >> np.uint8(4), 1, 32), pack(codes & np.uint8(15), 4, 32)], axis=1)
 
 
-_ENCODER = Encoder(affine_fit("q5_k", 5, 6, 8), _pack)
+_ENCODER = Encoder(partial(fit_counted_affine, "q5_k", _LEVELS, _COUNTS, 8), _pack)
 Q5_K = BlockFormat("q5_k", 13, 256, 176, planes=_planes, encoder=_ENCODER)

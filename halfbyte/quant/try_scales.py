@@ -9,14 +9,10 @@ from numpy.typing import NDArray
 
 from .block import Floats
 from .encoder import Levels, Search
-from .moments import moments
 
 
 def least_error(x: Floats, w: Floats, scales: Iterable[Floats], levels: Levels, search: Search) -> NDArray[np.intp]:
     """i[G]: which of `scales` f32[G] leaves the least error in x, w f32[G, L]; the first of equals."""
-    errors = []
-    for scale in scales:
-        sums = moments(x, w, search.codes(x, scale, None, levels), levels, 1)
-        errors.append(sums.error(scale[:, None], np.zeros((1, 1)))[:, 0])
+    errors = [search.moments(x, w, scale, None, levels)[5] for scale in scales]
     best: NDArray[np.intp] = np.argmin(errors, axis=0)
     return best
