@@ -26,6 +26,7 @@ COMMANDS: Registry[Command] = Registry(
         "perplexity": ".perplexity:COMMAND",
         "compare": ".compare:COMMAND",
         "quantize": ".quantize:COMMAND",
+        "imatrix": ".imatrix:COMMAND",
     },
 )
 
@@ -39,6 +40,7 @@ SUMMARY = {
     "perplexity": "measure how well a model predicts a text",
     "compare": "show two model files side by side",
     "quantize": "write a model in fewer bits",
+    "imatrix": "measure which columns of a model's matrices count most",
 }
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141

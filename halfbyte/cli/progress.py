@@ -24,6 +24,7 @@ LABELS = {
     "quantize": "quantizing",
     "score": "scoring",
     "compare": "comparing tensors",
+    "calibrate": "reading the text",
 }
 
 

@@ -18,8 +18,12 @@ def with_taps(program: Program, values: Collection[str]) -> Program:
 
 
 def linear_inputs(program: Program) -> dict[str, str]:
-    """Which value each matrix multiplies, by the weight's name; no program so far uses a matrix twice."""
-    return {op.weight: op.x for op in program.ops if isinstance(op, Linear)}
+    """Which value each matrix multiplies, by the weight's name; no program uses a matrix twice.
+
+    Where rows are taken of a value only to be multiplied, it is the value that they are taken of.
+    """
+    whole = {op.out: op.x for op in program.ops if isinstance(op, TakeRows)}
+    return {op.weight: whole.get(op.x, op.x) for op in program.ops if isinstance(op, Linear)}
 
 
 def head_of(program: Program) -> str:
