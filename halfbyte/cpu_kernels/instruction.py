@@ -83,6 +83,10 @@ LAYOUTS: dict[str, Layout] = {
     "search_affine": _layout("x w groups length top most candidates tries scale offset scratch"),
     "search_codes": _layout("x scale offset groups length levels middles count codes"),
     "search_moments": _layout("x w scale offset groups length levels middles count sums stride scratch"),
+    "feedback": _layout(
+        "targets anchors values codes stride rows columns forward forward_stride scales offsets group levels middles "
+        "count scratch"
+    ),
 }
 """Strides are bytes from one token's row to the next, widths and sizes are elements, float operands are their bits."""
 

@@ -23,6 +23,7 @@ MODULES = {
     "read": "read",
     "trial": "grid_search",
     "search": "search",
+    "feedback": "feedback",
     "begin": "execute",
     "run": "execute",
     "work": "execute",

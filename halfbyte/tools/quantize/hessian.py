@@ -1,0 +1,88 @@
+"""`Hessian`: what errors of a row of weights cost together, and how later columns can make up for earlier ones.
+
+With the inputs X of a matrix, errors e of a row change its outputs by X e, so they cost `e H e^T` with H = X^T X. Write
+H = (I + F) C (I + F)^T with F strictly upper triangular and C diagonal: the cost is `sum C_j (e_j + (e F)_j)^2`, and so
+it is least, column by column, where column j is coded from `w_j + (e F)_j`, of the errors before it. This is the
+observation behind optimal brain quantization (Frantar and Alistarh 2022, arXiv 2208.11580) and GPTQ (arXiv 2210.17323)
+in the form of Chee et al. 2023 (arXiv 2307.13304), which inverts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConfigError
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+DAMPING = 0.01
+"""Part of the mean diagonal that is added to the diagonal: what a short text did not show is not taken to be free."""
+_MORE = 10.0
+_BLOCK = 64
+"""Columns factored by LAPACK at a time: so few that it uses no threads, whose number would show in the last bits."""
+
+
+@dataclass(frozen=True)
+class Hessian:
+    """Of M columns: `matrix` f32[M, M] is H, damped, with a mean diagonal of 1; `forward` f32[M, M] is F; `cost` f32[M]
+    is C.
+    """
+
+    matrix: Floats
+    forward: Floats
+    cost: Floats
+
+    @classmethod
+    def of(cls, moment: Floats, damping: float = DAMPING) -> Hessian:
+        """From X^T X f32[M, M], of any scale; without any input all columns are alike.
+
+        Raises `ConfigError` for NaN and infinity.
+        """
+        matrix = _scaled(moment)
+        while True:
+            damped = matrix + np.float32(damping) * np.eye(len(matrix), dtype=np.float32)
+            damped /= np.float32(1 + damping)
+            try:
+                upper = factor(damped)
+            except np.linalg.LinAlgError:
+                damping *= _MORE  # rounding alone made it indefinite
+                continue
+            root = np.diag(upper).copy()
+            forward = upper
+            forward /= root
+            np.fill_diagonal(forward, 0)
+            return cls(damped, forward, root * root)
+
+
+def _scaled(moment: Floats) -> Floats:
+    if not np.isfinite(moment).all():
+        raise ConfigError("the calibration's inputs have NaN or infinity: the model's weights are damaged")
+    mean = np.diag(moment).mean(dtype=np.float64)
+    return (moment / mean).astype(np.float32) if mean > 0 else np.eye(len(moment), dtype=np.float32)
+
+
+def factor(matrix: Floats) -> Floats:
+    """Upper triangular R f32[M, M] with R R^T = `matrix`, from the last column to the first.
+
+    Raises `LinAlgError` where the matrix is not positive definite.
+    """
+    rest = matrix.astype(np.float32, copy=True)
+    upper = np.zeros_like(rest)
+    for stop in range(len(rest), 0, -_BLOCK):
+        block = slice(max(0, stop - _BLOCK), stop)
+        corner = _small_factor(rest[block, block])
+        upper[block, block] = corner
+        above = slice(0, block.start)
+        inverse = np.linalg.inv(corner.astype(np.float64)).astype(np.float32)
+        upper[above, block] = panel = rest[above, block] @ inverse.T
+        rest[above, above] -= panel @ panel.T
+    return upper
+
+
+def _small_factor(block: Floats) -> Floats:
+    turned = np.linalg.cholesky(block[::-1, ::-1].astype(np.float64))
+    return turned[::-1, ::-1].astype(np.float32)
