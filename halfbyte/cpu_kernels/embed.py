@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from . import formats, pack
+from . import formats
 from .instruction import LAYOUTS
 from .instruction import state as word
 from .jit import helper
 from .memory import bits_to_float, load_byte, load_i32, load_i64, store_float
 from .ops import lane
-from .packed import EMBED_SCRATCH, FROM_FILE, PACKED, ROWS
+from .pack import block_of
+from .packed import EMBED_SCRATCH, FAMILY_OF, PACKED, ROWS
 from .tiles import store_chunks
 
 TABLE, ROW_BYTES, COLUMNS, SCALE, OUT, STRIDE, SCRATCH, SCRATCH_BYTES = LAYOUTS["embed"].offsets()
@@ -36,8 +37,8 @@ def _first_row(out, chunks, scales, halves, scratch, factor):
 
 
 def _quantized_row(name: str) -> Any:
-    family, block = PACKED[name], getattr(pack, name)
-    chunks, scales = getattr(formats, f"{name}_chunks"), getattr(formats, f"{name}_scales")
+    family, block = PACKED[FAMILY_OF[name]], block_of(name)
+    chunks, scales = formats.unpackers(FAMILY_OF[name])
     groups, step_bytes, halves = family.columns // 32, family.step_bytes, int(family.halves)
 
     @helper
@@ -54,7 +55,7 @@ def _quantized_row(name: str) -> Any:
 
 
 def _float_row(name: str) -> Any:
-    block, column = getattr(pack, name), getattr(formats, f"{name}_column")
+    block, column = block_of(name), getattr(formats, f"{name}_column")
 
     @helper
     def row(source, columns, out, scratch, factor):
@@ -67,7 +68,7 @@ def _float_row(name: str) -> Any:
 
 
 def _kernel(name: str) -> Callable[..., None]:
-    row = _quantized_row(name) if PACKED[name].quantized else _float_row(name)
+    row = _quantized_row(name) if PACKED[FAMILY_OF[name]].quantized else _float_row(name)
 
     def embed(instr, state, tid, nth):
         columns, factor = load_i64(instr + COLUMNS), bits_to_float(load_i64(instr + SCALE))
@@ -80,4 +81,4 @@ def _kernel(name: str) -> Callable[..., None]:
     return embed
 
 
-KERNELS = {f"embed_{name}": _kernel(name) for name in FROM_FILE}
+KERNELS = {f"embed_{name}": _kernel(name) for name in FAMILY_OF}

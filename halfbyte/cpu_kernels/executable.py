@@ -21,8 +21,8 @@ from .instruction import LAYOUTS
 from .kernels import EXECUTOR
 from .loader import LoadedKernels
 from .lower import Lowering
-from .packed import FROM_FILE
-from .packing import PackedWeight, family_for, pack_all, packed_bytes
+from .packed import FAMILY_OF
+from .packing import PackedWeight, family_for, pack_all, packed_bytes, packer_of
 from .place import Placed, Plan, kv_page_bytes
 
 log = logging.getLogger("halfbyte.cpu_kernels")
@@ -73,10 +73,10 @@ class CpuExecutable:
         matrices = {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear)}
         unplaced = {name: _unplaced(weight) for name, weight in matrices.items()}
         table = weights[self._embed.table]
-        tables = {table.name: table.format.name} if table.format.name in FROM_FILE else {}
+        tables = {table.name: table.format.name} if table.format.name in FAMILY_OF else {}
         lowering = Lowering(program, unplaced, tables, max_tokens)
-        needed = {call.kernel for call in lowering.calls} | {f"pack_{family_for(w)}" for w in matrices.values()}
-        needed = (needed - {"pack_i8"}) | {*EXECUTOR, "top_k"}
+        needed = {call.kernel for call in lowering.calls} | set(map(packer_of, matrices.values()))
+        needed |= {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
         self._team = teams.Team(threads, self._kernels)
         weakref.finalize(self, self._team.dismiss)

@@ -8,15 +8,43 @@ holds as many groups as a block of the format. Formats of floats have one functi
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
+from .fields import (
+    add_1_bit_at_2,
+    add_1_bit_at_4,
+    add_2_bits_at_4,
+    add_sixteens,
+    bits,
+    nibbles,
+    take_2_bits,
+    take_4_bits,
+    whole_bytes,
+)
 from .jit import helper
-from .ops import fma, load_bf16, load_f16, load_f32, load_i8_as_f32, load_u8_as_f32, mul, same, sub
-from .tiles import add_1_bit, add_2_bits, add_sixteens, load_bytes, nibbles, nibbles_at, whole_bytes
+from .ops import (
+    load_bf16,
+    load_bits_as_f32,
+    load_f16,
+    load_f32,
+    load_i8_as_f32,
+    load_u8_as_f32,
+    mul,
+    same,
+)
 
 
 @helper
-def _symmetric(scale, middle):
+def symmetric(scale, middle):
     """Bytes stand `middle` above their value."""
     return scale, mul(scale, same(-middle))
+
+
+@helper
+def symmetric_halves(first, second, middle):
+    """Both halves of a group so."""
+    return first, mul(first, same(-middle)), second, mul(second, same(-middle))
 
 
 # --- blocks of 32: scales, (offsets), (fifth bits), nibbles ----------------------------------------------------------
@@ -29,7 +57,7 @@ def q4_0_chunks(w, group):
 
 @helper
 def q4_0_scales(w, group):
-    return _symmetric(load_f16(w), 8.0)
+    return symmetric(load_f16(w), 8.0)
 
 
 @helper
@@ -44,17 +72,17 @@ def q4_1_scales(w, group):
 
 @helper
 def q5_0_chunks(w, group):
-    return add_sixteens(nibbles(w + 96), load_bytes(w + 32))
+    return add_sixteens(nibbles(w + 96), w + 32)
 
 
 @helper
 def q5_0_scales(w, group):
-    return _symmetric(load_f16(w), 16.0)
+    return symmetric(load_f16(w), 16.0)
 
 
 @helper
 def q5_1_chunks(w, group):
-    return add_sixteens(nibbles(w + 128), load_bytes(w + 64))
+    return add_sixteens(nibbles(w + 128), w + 64)
 
 
 @helper
@@ -69,7 +97,7 @@ def q8_0_chunks(w, group):
 
 @helper
 def q8_0_scales(w, group):
-    return _symmetric(load_f16(w), 128.0)
+    return symmetric(load_f16(w), 128.0)
 
 
 # --- blocks of 256: two halves a row, scales and offsets of 8 groups, planes -----------------------------------------
@@ -77,19 +105,19 @@ def q8_0_scales(w, group):
 
 @helper
 def q4_k_chunks(w, group):
-    return nibbles_at(w + 320 + 512 * (group // 2), 4 * (group % 2))
+    return take_4_bits(w + 320 + 512 * (group // 2), 4 * (group % 2))
 
 
 @helper
 def q4_k_scales(w, group):
     scale = mul(load_f16(w), load_u8_as_f32(w + 64 + 16 * group))
     offset = mul(load_f16(w + 32), load_u8_as_f32(w + 192 + 16 * group))
-    return scale, sub(same(0.0), offset)
+    return scale, offset
 
 
 @helper
 def q5_k_chunks(w, group):
-    return add_1_bit(nibbles_at(w + 832 + 512 * (group // 2), 4 * (group % 2)), w + 320, group)
+    return add_1_bit_at_4(take_4_bits(w + 832 + 512 * (group // 2), 4 * (group % 2)), w + 320, group)
 
 
 @helper
@@ -100,29 +128,63 @@ def q5_k_scales(w, group):
 @helper
 def q6_k_chunks(w, group):
     half, quarter = group // 4, group % 4
-    low = nibbles_at(w + 288 + 1024 * half + 512 * (quarter % 2), 4 * (quarter // 2))
-    return add_2_bits(low, w + 2336 + 512 * half, 2 * quarter)
+    low = take_4_bits(w + 288 + 1024 * half + 512 * (quarter % 2), 4 * (quarter // 2))
+    return add_2_bits_at_4(low, w + 2336 + 512 * half, 2 * quarter)
 
 
 @helper
 def q6_k_scales(w, group):
     first = mul(load_f16(w), load_i8_as_f32(w + 32 + 32 * group))
     second = mul(load_f16(w), load_i8_as_f32(w + 48 + 32 * group))
-    return first, mul(first, same(-32.0)), second, mul(second, same(-32.0))
-
-
-# --- whatever has integers and scales: bytes 128 above their value, scales and offsets every 16 columns --------------
+    return symmetric_halves(first, second, 32.0)
 
 
 @helper
-def i8_chunks(w, group):
-    return whole_bytes(w + 256)
+def q2_k_chunks(w, group):
+    return take_2_bits(w + 320 + 512 * (group // 4), 2 * (group % 4))
 
 
 @helper
-def i8_scales(w, group):
-    first, second = load_f32(w), load_f32(w + 64)
-    return first, fma(first, same(-128.0), load_f32(w + 128)), second, fma(second, same(-128.0), load_f32(w + 192))
+def q2_k_scales(w, group):
+    scale, minimum, packed = load_f16(w), load_f16(w + 32), w + 64 + 32 * group
+    first, second = load_bits_as_f32(packed, 0, 4), load_bits_as_f32(packed + 16, 0, 4)
+    third, fourth = load_bits_as_f32(packed, 4, 4), load_bits_as_f32(packed + 16, 4, 4)
+    return mul(scale, first), mul(minimum, third), mul(scale, second), mul(minimum, fourth)
+
+
+@helper
+def q3_k_chunks(w, group):
+    return add_1_bit_at_2(take_2_bits(w + 800 + 512 * (group // 4), 2 * (group % 4)), w + 288, group)
+
+
+@helper
+def q3_k_scales(w, group):
+    scale = load_f16(w)
+    first, second = load_i8_as_f32(w + 32 + 32 * group), load_i8_as_f32(w + 48 + 32 * group)
+    return symmetric_halves(mul(scale, first), mul(scale, second), 4.0)
+
+
+# --- three levels, two levels -----------------------------------------------------------------------------------------
+
+
+@helper
+def tq2_0_chunks(w, group):
+    return take_2_bits(w + 32 + 512 * (group // 4), 2 * (group % 4))
+
+
+@helper
+def tq2_0_scales(w, group):
+    return symmetric(load_f16(w), 1.0)
+
+
+@helper
+def q1_0_chunks(w, group):
+    return bits(w + 32 + 64 * group)
+
+
+@helper
+def q1_0_scales(w, group):
+    return symmetric(mul(load_f16(w), same(2.0)), 0.5)
 
 
 # --- floats ----------------------------------------------------------------------------------------------------------
@@ -141,3 +203,11 @@ def bf16_column(w):
 @helper
 def f32_column(w):
     return load_f32(w)
+
+
+def unpackers(family: str) -> tuple[Any, Any]:
+    """The `chunks` and `scales` functions of a family whose activations are quantized."""
+    from . import level_formats
+
+    module = level_formats if hasattr(level_formats, f"{family}_chunks") else sys.modules[__name__]
+    return getattr(module, f"{family}_chunks"), getattr(module, f"{family}_scales")

@@ -29,13 +29,16 @@ class Isa:
     """LLVM CPU and features to compile for; empty means those of this machine."""
 
 
+_AVX512 = ("avx512vnni", "avx512bw", "avx512vl", "avx512dq")
+
 ISAS: dict[str, Isa] = {
     isa.name: isa
     for isa in (
         # Tile registers do the integer sums of 16 tokens at once; 16 float accumulators stay in vector registers.
         # 32 registers of 512 bits: 8 integer and 8 float accumulators leave room for the weights.
-        Isa("amx", "x86_64", "amx", ("amx-int8", "amx-tile", "avx512vnni", "avx512bw", "avx512vl"), (16, 4, 1)),
-        Isa("avx512_vnni", "x86_64", "avx512_vnni", ("avx512vnni", "avx512bw", "avx512vl", "avx512dq"), (8, 2, 1)),
+        Isa("amx", "x86_64", "amx", ("amx-int8", "amx-tile", *_AVX512, "gfni"), (16, 4, 1)),
+        Isa("avx512_gfni", "x86_64", "avx512_gfni", (*_AVX512, "gfni"), (8, 2, 1)),
+        Isa("avx512_vnni", "x86_64", "avx512_vnni", _AVX512, (8, 2, 1)),
         # 16 registers of 256 bits, two for every 16 rows.
         Isa("avx2", "x86_64", "avx2", ("avx2", "fma", "f16c"), (2, 1), "haswell", "+avx2,+fma,+f16c,+bmi,+bmi2"),
         Isa("neon_dotprod", "aarch64", "neon", ("dotprod",), (4, 1)),

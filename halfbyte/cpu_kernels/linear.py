@@ -64,7 +64,7 @@ def _float_rows(instr, row, shape, token, count, column, column_bytes):
 
 def _quantized_kernel(name: str) -> Callable[..., None]:
     family = PACKED[name]
-    chunks, scales = getattr(formats, f"{name}_chunks"), getattr(formats, f"{name}_scales")
+    chunks, scales = formats.unpackers(name)
     groups, step_bytes, wide, halves = family.columns // 32, family.step_bytes, family.wide, family.halves
     dot, multiply = dot_wide if wide else dot_small, multiply_halves if halves else multiply_whole
     many = matrix_rows(chunks, scales, groups, step_bytes, wide, halves)

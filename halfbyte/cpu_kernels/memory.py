@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from .lowerings import active
 from .vec import call, op, pointer
@@ -38,6 +39,12 @@ def load_u32(builder: Any, address: Any) -> Any:
 
 
 @op(types.int64, _ADDRESS)
+def load_word(builder: Any, address: Any) -> Any:
+    """The 8 bytes at `address`, wherever they lie."""
+    return _load(builder, address, _i64)
+
+
+@op(types.int64, _ADDRESS)
 def load_u16(builder: Any, address: Any) -> Any:
     """The uint16 at `address`, widened."""
     return builder.zext(_load(builder, address, _i16), _i64)
@@ -65,6 +72,12 @@ def load_double(builder: Any, address: Any) -> Any:
 def store_i64(builder: Any, address: Any, value: Any) -> None:
     """Store an int64."""
     builder.store(value, pointer(builder, address, _i64), align=8)
+
+
+@op(types.void, _ADDRESS, types.int64)
+def store_word(builder: Any, address: Any, value: Any) -> None:
+    """Store 8 bytes, wherever they lie."""
+    builder.store(value, pointer(builder, address, _i64), align=1)
 
 
 @op(types.void, _ADDRESS, types.int64)
@@ -107,6 +120,12 @@ def bits_to_float(builder: Any, bits: Any) -> Any:
 def sqrt(builder: Any, x: Any) -> Any:
     """Square root, correctly rounded."""
     return call(builder, "llvm.sqrt.f32", _f32, x)
+
+
+@op(types.int64)
+def room_of_256(builder: Any) -> Any:
+    """The address of 256 bytes that last as long as the kernel runs."""
+    return builder.ptrtoint(cgutils.alloca_once(builder, ir.ArrayType(_i64, 32)), _i64)
 
 
 @op(types.int64, _ADDRESS, types.int64)

@@ -61,6 +61,37 @@ def load_i8_as_f32(builder: Any, address: Any) -> Any:
     return builder.sitofp(builder.sext(_load(builder, address, _vector(_i8)), I32.llvm), F32.llvm)
 
 
+def _bytes_as_ints(builder: Any, address: Any) -> Any:
+    return builder.zext(_load(builder, address, _vector(_i8)), I32.llvm)
+
+
+@op(F32, _ADDRESS, types.int64, types.int64)
+def load_bits_as_f32(builder: Any, address: Any, shift: Any, bits: Any) -> Any:
+    """`bits` bits (a constant) at `shift` of 16 bytes, as floats."""
+    moved = builder.lshr(_bytes_as_ints(builder, address), splat(builder, builder.trunc(shift, _i32), LANES))
+    return builder.uitofp(builder.and_(moved, _same(I32.llvm, (1 << bits.constant) - 1)), F32.llvm)
+
+
+@op(F32, _ADDRESS)
+def load_e8m0(builder: Any, address: Any) -> Any:
+    """16 exponents e of mxfp4 as 2^(e - 128): half the power they stand for, since its levels are doubled."""
+    e = _bytes_as_ints(builder, address)
+    normal = builder.shl(builder.sub(e, _same(I32.llvm, 1)), _same(I32.llvm, 23))
+    small = builder.shl(_same(I32.llvm, 1 << 21), e)
+    return builder.bitcast(builder.select(builder.icmp_unsigned("<", e, _same(I32.llvm, 2)), small, normal), F32.llvm)
+
+
+@op(F32, _ADDRESS)
+def load_ue4m3(builder: Any, address: Any) -> Any:
+    """16 unsigned floats of nvfp4 (4 exponent, 3 mantissa bits), halved since its levels are doubled.
+
+    They are the middle of a half-precision number, whose exponent is biased by 8 more.
+    """
+    wide = builder.zext(_load(builder, address, _vector(_i8)), _vector(_i16))
+    half = builder.bitcast(builder.shl(wide, _same(_vector(_i16), 7)), _vector(_f16))
+    return builder.fmul(active.from_half(builder, half), _same(F32.llvm, 128.0))
+
+
 @op(types.void, _ADDRESS, F32)
 def store_f32(builder: Any, address: Any, v: Any) -> None:
     """Store 16 float32."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..quant.e2m1 import E2M1
+from ..quant.iq4_nl import LEVELS as IQ4_NL_LEVELS
+
 ROWS = 16
 """Rows of a tile; a last incomplete one is filled with zero rows."""
 
@@ -40,33 +43,80 @@ def _plane(bits: int, columns: int) -> int:
     return ROWS * columns * bits // 8
 
 
+@dataclass(frozen=True)
+class Levels:
+    """Values that a code of at most 4 bits stands for, by code."""
+
+    values: tuple[int, ...]
+
+    @property
+    def least(self) -> int:
+        """The least of them."""
+        return min(self.values)
+
+    @property
+    def positive(self) -> tuple[int, ...]:
+        """Magnitudes, where both signs have the same."""
+        return tuple(value for value in self.values if value > 0)
+
+    @property
+    def above_least(self) -> tuple[int, ...]:
+        """How far each value lies above the least: unsigned, as products want them."""
+        return tuple(value - self.least for value in self.values)
+
+
+def _signed(*sizes: int) -> Levels:
+    """Ascending levels of a grid's magnitudes with either sign."""
+    return Levels((*(-size for size in reversed(sizes)), *sizes))
+
+
+IQ4, MXFP4 = Levels(tuple(IQ4_NL_LEVELS.tolist())), Levels(tuple(E2M1.tolist()))
+IQ3_XXS = _signed(4, 12, 20, 28, 36, 44, 52, 62)
+IQ2 = _signed(8, 25, 43)
+IQ1 = _signed(1, 7, 9)
+"""In eighths: -1, 0 and 1, each with a shift of 1 up or down."""
+
 PACKED: dict[str, Family] = {
     "q4_0": Family(32, _HALF + _plane(4, 32)),
     "q4_1": Family(32, 2 * _HALF + _plane(4, 32)),
     "q5_0": Family(32, _HALF + _plane(1, 32) + _plane(4, 32)),
     "q5_1": Family(32, 2 * _HALF + _plane(1, 32) + _plane(4, 32)),
     "q8_0": Family(32, _HALF + _plane(8, 32), wide=True),
-    # Scales and offsets of the 8 groups as whole bytes: 0.125 bit a weight more than the file's 6 bits.
+    "q2_k": Family(256, 2 * _HALF + 16 * _BYTE + _plane(2, 256), halves=True),
+    # Scales of 6 bits as whole bytes: 0.125 bit a weight more than the file.
+    "q3_k": Family(256, _HALF + 16 * _BYTE + _plane(1, 256) + _plane(2, 256), halves=True),
     "q4_k": Family(256, 2 * _HALF + 16 * _BYTE + _plane(4, 256)),
     "q5_k": Family(256, 2 * _HALF + 16 * _BYTE + _plane(1, 256) + _plane(4, 256)),
     "q6_k": Family(256, _HALF + 16 * _BYTE + _plane(4, 256) + _plane(2, 256), halves=True),
-    # Any format with integers and scales: bytes, float scale and offset every 16 columns.
-    "i8": Family(32, 4 * 4 * ROWS + _plane(8, 32), wide=True, halves=True),
+    "iq4_nl": Family(32, _HALF + _plane(4, 32), wide=True),
+    "iq4_xs": Family(256, _HALF + 8 * _BYTE + _plane(4, 256), wide=True),
+    "mxfp4": Family(32, _BYTE + _plane(4, 32)),
+    "nvfp4": Family(64, 4 * _BYTE + _plane(4, 64), halves=True),
+    # Grids are unpacked: see docs/decisions/grids-are-unpacked.md.
+    "iq3_s": Family(256, _HALF + 8 * _BYTE + _plane(4, 256)),
+    "iq3_xxs": Family(256, _HALF + 8 * _BYTE + _plane(4, 256)),
+    "iq2": Family(256, _HALF + 8 * _BYTE + _plane(1, 256) + _plane(2, 256), halves=True),
+    "iq1_m": Family(256, _HALF + 8 * _BYTE + _plane(1, 256) + _plane(2, 256), halves=True),
+    "iq1_s": Family(256, _HALF + 8 * _BYTE + _plane(2, 256)),
+    "tq2_0": Family(256, _HALF + _plane(2, 256)),
+    "q1_0": Family(128, _HALF + _plane(1, 128)),
     "f16": Family(1, _HALF, 4),
     "bf16": Family(1, _HALF, 4),
     "f32": Family(1, 4 * ROWS, 4),
 }
-"""A format of the same name is packed from its file bytes; every other one goes through `i8` by its planes."""
+FAMILY_OF: dict[str, str] = {name: name for name in PACKED if name != "iq2"} | {
+    "iq2_xxs": "iq2",
+    "iq2_xs": "iq2",
+    "iq2_s": "iq2",
+    "tq1_0": "tq2_0",
+}
+"""Family of each format that kernels read from the file's own bytes; every other one is decoded to float32 first."""
 
 
-def family_of(format_name: str, has_planes: bool) -> str:
+def family_of(format_name: str) -> str:
     """Name of the family that holds tensors of a format."""
-    if format_name in PACKED and format_name != "i8":  # GGUF's own i8 has integers and no scales
-        return format_name
-    return "i8" if has_planes else "f32"
+    return FAMILY_OF.get(format_name, "f32")
 
 
-FROM_FILE = tuple(name for name in PACKED if name != "i8")
-"""Families whose kernels read the bytes of the format of the same name; `i8` is filled from planes in NumPy."""
 EMBED_SCRATCH = 4096
 """Bytes a thread needs to decode a row: an unpacked group and a packed step."""

@@ -1,6 +1,6 @@
-"""Vocabulary of the matrix kernels: byte vectors of 16 rows x 4 columns, and tiles of one vector a token.
+"""Vocabulary of the matrix kernels: tiles of one vector a token, and their products with chunks of weights.
 
-`chunks` are byte vectors in column order, 4 columns each, unsigned. `x` is the address of the first token's
+`chunks` are byte vectors in column order as `fields.py` makes them. `x` is the address of the first token's
 activations, 64 bytes a group of 32 columns: the upper bytes, then the lower ones. The next token's lie `stride` bytes
 further.
 """
@@ -12,111 +12,15 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
+from .fields import CHUNKS, chunk_list, vector_of_bytes
 from .lowerings import active
 from .vec import ANY, F32, I32, LANES, TILE, U8, call, op, pointer, splat, tile_op
 
-_i16, _i32, _i64, _f32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
-_SHORTS = ir.VectorType(_i16, 32)
-
-
-def _same(value: int) -> Any:
-    return ir.Constant(U8.llvm, [value] * U8.lanes)
+_i32, _i64, _f32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 
 def _at(builder: Any, address: Any, stride: Any, i: int) -> Any:
     return builder.add(address, builder.mul(stride, _i64(i)))
-
-
-def _bytes(builder: Any, address: Any, i: int = 0) -> Any:
-    return builder.load(pointer(builder, builder.add(address, _i64(64 * i)), U8.llvm), align=1)
-
-
-def _low(builder: Any, v: Any) -> Any:
-    return builder.and_(v, _same(15))
-
-
-def _high(builder: Any, v: Any) -> Any:
-    return builder.lshr(v, _same(4))
-
-
-def _chunks(count: int) -> types.UniTuple:
-    return types.UniTuple(U8, count)
-
-
-def _chunk_op(count: int, *takes: Any) -> Any:
-    """An intrinsic that gives `count` chunks."""
-
-    def wrap(emit: Any) -> Any:
-        def packed(builder: Any, *args: Any) -> Any:
-            result = ir.Constant(ir.ArrayType(U8.llvm, count), ir.Undefined)
-            for i, chunk in enumerate(emit(builder, *args)):
-                result = builder.insert_value(result, chunk, i)
-            return result
-
-        packed.__name__, packed.__doc__ = emit.__name__, emit.__doc__
-        return op(_chunks(count), *takes)(packed)
-
-    return wrap
-
-
-def _list(builder: Any, chunks: Any) -> list[Any]:
-    return [builder.extract_value(chunks, i) for i in range(chunks.type.count)]
-
-
-@op(U8, types.int64)
-def load_bytes(builder: Any, address: Any) -> Any:
-    """64 bytes."""
-    return _bytes(builder, address)
-
-
-@_chunk_op(8, types.int64)
-def whole_bytes(builder: Any, address: Any) -> list[Any]:
-    """32 columns of a byte each, from 512 bytes."""
-    return [_bytes(builder, address, k) for k in range(8)]
-
-
-@_chunk_op(8, types.int64)
-def nibbles(builder: Any, address: Any) -> list[Any]:
-    """32 columns from 256 bytes: low halves are the first 16 columns, high halves the others."""
-    packed = [_bytes(builder, address, k) for k in range(4)]
-    return [_low(builder, v) for v in packed] + [_high(builder, v) for v in packed]
-
-
-def _field(builder: Any, address: Any, k: int, shift: Any, bits: int) -> Any:
-    """`bits` bits at `shift` of the bytes of vector k. Bytes have no shift: move pairs, mask the neighbour's bits."""
-    count = splat(builder, builder.trunc(shift, _i16), 32)
-    pairs = builder.lshr(builder.bitcast(_bytes(builder, address, k), _SHORTS), count)
-    return builder.and_(builder.bitcast(pairs, U8.llvm), _same((1 << bits) - 1))
-
-
-@_chunk_op(8, types.int64, types.int64)
-def nibbles_at(builder: Any, address: Any, shift: Any) -> list[Any]:
-    """32 columns from the low (`shift` 0) or high (4) halves of 512 bytes."""
-    return [_field(builder, address, k, shift, 4) for k in range(8)]
-
-
-@_chunk_op(8, _chunks(8), U8)
-def add_sixteens(builder: Any, chunks: Any, plane: Any) -> list[Any]:
-    """Add 16 to the bytes of chunk k where bit k of `plane` is set."""
-    result = []
-    for k, chunk in enumerate(_list(builder, chunks)):
-        moved = builder.shl(plane, _same(4 - k)) if k < 4 else builder.lshr(plane, _same(k - 4))
-        result.append(builder.or_(chunk, builder.and_(moved, _same(16))))
-    return result
-
-
-def _add_field(bits: int) -> Any:
-    def emit(builder: Any, chunks: Any, address: Any, shift: Any) -> list[Any]:
-        fields = [builder.shl(_field(builder, address, k, shift, bits), _same(4)) for k in range(8)]
-        return [builder.or_(*pair) for pair in zip(_list(builder, chunks), fields, strict=True)]
-
-    emit.__name__ = f"add_{bits}_bits"
-    emit.__doc__ = f"Put {bits} bits, found at `shift` in the bytes of 8 vectors at `address`, above the nibbles."
-    return _chunk_op(8, _chunks(8), types.int64, types.int64)(emit)
-
-
-add_1_bit = _add_field(1)
-add_2_bits = _add_field(2)
 
 
 @tile_op(types.void, TILE, types.int64, types.int64)
@@ -163,7 +67,7 @@ def _sums(builder: Any, chunks: list[Any], x: Any, bits: int) -> Any:
 def _dot(bits: int) -> Any:
     def emit(builder: Any, like: list[Any], chunks: Any, x: Any, stride: Any) -> list[Any]:
         # Token by token: the columns are constant offsets from one address register.
-        vectors = _list(builder, chunks)
+        vectors = chunk_list(builder, chunks)
         return [_sums(builder, vectors, _at(builder, x, stride, t), bits) for t in range(len(like))]
 
     emit.__name__ = f"dot_u{bits}"
@@ -189,7 +93,7 @@ def _answer(depth: int, bits: int) -> Any:
     def emit(builder: Any, like: list[Any], chunks: Any, x: Any, stride: Any, place: Any) -> list[Any]:
         if active.end_dots is not None:
             return active.end_dots(builder, place)
-        vectors = [_bytes(builder, chunks, k) for k in range(depth)]
+        vectors = [vector_of_bytes(builder, chunks, k) for k in range(depth)]
         return [_sums(builder, vectors, _at(builder, x, stride, t), bits) for t in range(len(like))]
 
     emit.__name__ = f"answer_{depth}_u{bits}"
@@ -202,10 +106,10 @@ answer_whole_small, answer_whole_wide = _answer(8, 7), _answer(8, 8)
 answer_half_small, answer_half_wide = _answer(4, 7), _answer(4, 8)
 
 
-@op(types.void, types.int64, _chunks(8))
+@op(types.void, types.int64, CHUNKS)
 def store_chunks(builder: Any, address: Any, chunks: Any) -> None:
     """Store eight chunks, 512 bytes."""
-    for k, chunk in enumerate(_list(builder, chunks)):
+    for k, chunk in enumerate(chunk_list(builder, chunks)):
         builder.store(chunk, pointer(builder, builder.add(address, _i64(64 * k)), U8.llvm), align=64)
 
 

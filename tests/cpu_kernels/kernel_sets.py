@@ -7,12 +7,12 @@ from functools import cache
 from halfbyte.cpu_kernels import isa
 from halfbyte.cpu_kernels.kernels import EXECUTOR
 from halfbyte.cpu_kernels.loader import LoadedKernels
-from halfbyte.cpu_kernels.packed import FROM_FILE, PACKED
+from halfbyte.cpu_kernels.packed import FAMILY_OF, PACKED
 
 ISAS_HERE = [name for name in isa.ISAS if isa.runs_here(isa.ISAS[name])]
 DETECTED = isa.detect().name
-FEW = ("q4_1", "q8_0", "q6_k", "f16")
-"""Families tried on instruction sets other than the detected one: small bytes, wide bytes, planes, floats."""
+FEW = ("q4_1", "q8_0", "q6_k", "iq4_xs", "iq2", "f16")
+"""Families tried on instruction sets other than the detected one: small bytes, wide bytes, planes, tables, floats."""
 TABLES = ("q4_1", "f32")
 LLAMA = ("norm", "quantize", "angles", "rope_norm", "kv_write", "attention", "gated_silu", "take_rows", "top_k", "add")
 OTHERS = ("rope_neox", "gated_gelu_tanh", "gated_relu", "scale", "softcap")
@@ -26,7 +26,7 @@ def families_on(isa_name):
 def ready(isa_name=DETECTED):
     """Compile what the tests run on an instruction set, and hold it."""
     linear = [f"linear_{family}" for family in families_on(isa_name)]
-    pack = [f"pack_{family}" for family in families_on(isa_name) if family != "i8"]
-    tables = [f"embed_{table}" for table in (FROM_FILE if isa_name == DETECTED else TABLES)]
+    pack = [f"pack_{name}" for name, family in FAMILY_OF.items() if family in families_on(isa_name)]
+    tables = [f"embed_{table}" for table in (FAMILY_OF if isa_name == DETECTED else TABLES)]
     others = OTHERS if isa_name == DETECTED else ()
     return LoadedKernels(isa.named(isa_name), sorted([*linear, *pack, *tables, *EXECUTOR, *LLAMA, *others]))

@@ -100,7 +100,7 @@ def rounded(x):
 
 
 def takes_rounded(weight):
-    family = packed.family_of(weight.format.name, weight.format.planes is not None)
+    family = packed.family_of(weight.format.name)
     return packed.PACKED[family].quantized and weight.shape[1] % packed.PACKED[family].columns == 0
 
 

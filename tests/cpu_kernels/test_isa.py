@@ -29,7 +29,8 @@ def machine(monkeypatch):
     ("arch", "without", "expected"),
     [
         ("x86_64", (), "amx"),
-        ("x86_64", ("amx-int8",), "avx512_vnni"),
+        ("x86_64", ("amx-int8",), "avx512_gfni"),
+        ("x86_64", ("gfni",), "avx512_vnni"),
         ("x86_64", ("avx512vnni",), "avx2"),
         ("x86_64", ("avx512bw", "fma"), "generic"),
         ("aarch64", (), "neon_dotprod"),
@@ -45,7 +46,7 @@ def test_the_best_that_a_machine_has(machine, arch, without, expected):
 def test_tile_registers_that_the_system_withholds_are_not_used(machine, monkeypatch):
     machine("x86_64", FEATURES)
     monkeypatch.setattr(isa, "_amx_permitted", lambda: False)
-    assert isa.detect().name == "avx512_vnni"
+    assert isa.detect().name == "avx512_gfni"
 
 
 def test_a_machine_that_llvm_cannot_ask_runs_the_generic_kernels(machine):
@@ -61,7 +62,7 @@ def test_the_environment_names_another(monkeypatch):
 @pytest.mark.parametrize("name", ["avx3", "", "AVX2"])
 def test_an_unknown_name_is_told_the_known_ones(name):
     with pytest.raises(
-        ConfigError, match=r"unknown isa .*known: amx, avx512_vnni, avx2, neon_dotprod, generic"
+        ConfigError, match=r"unknown isa .*known: amx, avx512_gfni, avx512_vnni, avx2, neon_dotprod, generic"
     ) as caught:
         isa.named(name)
     assert caught.value.key == "isa"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from halfbyte.cpu_kernels.packed import IQ1, IQ2, IQ3_XXS, IQ4, MXFP4
 from halfbyte.quant import Planes
 
 
@@ -74,7 +75,7 @@ def q8_0(step):
 def k_values(step, q):
     scale = halves(step, 0)[:, :, None] * rows_of(step, 64, 8).astype(np.float32)
     offset = halves(step, 32)[:, :, None] * rows_of(step, 192, 8).astype(np.float32)
-    return values(q, scale, -offset)
+    return values(q, scale, offset)
 
 
 def k_nibbles(step, at):
@@ -103,9 +104,87 @@ def q6_k(step):
     return values(np.concatenate(parts, axis=2).astype(int) - 32, scale)
 
 
-def i8(step):
-    scale, offset = (np.stack([floats(step, at), floats(step, at + 64)], axis=2) for at in (0, 128))
-    return values(chunks(step, 256, 8).astype(int) - 128, scale, offset)
+def two_bits(step, at):
+    planes = [chunks(step, at + 512 * half, 8) >> 2 * quarter & 3 for half in range(2) for quarter in range(4)]
+    return np.concatenate(planes, axis=2)
+
+
+def third_bit(step, at):
+    plane = chunks(step, at, 8)
+    return np.concatenate([plane >> group & 1 for group in range(8)], axis=2)
+
+
+def grouped_nibbles(step, at, groups=8):
+    return np.concatenate([nibbles(step, at + 256 * group) for group in range(groups)], axis=2)
+
+
+def q2_k(step):
+    packed = rows_of(step, 64, 16)
+    scale = halves(step, 0)[:, :, None] * (packed & 15).astype(np.float32)
+    return values(two_bits(step, 320), scale, halves(step, 32)[:, :, None] * (packed >> 4).astype(np.float32))
+
+
+def q3_k(step):
+    q = two_bits(step, 800) | third_bit(step, 288) << 2
+    return values(q.astype(int) - 4, halves(step, 0)[:, :, None] * rows_of(step, 32, 16, np.int8).astype(np.float32))
+
+
+def iq4_nl(step):
+    return values(np.array(IQ4.values)[nibbles(step, 32)], halves(step, 0))
+
+
+def iq4_xs(step):
+    scale = halves(step, 0)[:, :, None] * rows_of(step, 32, 8, np.int8).astype(np.float32)
+    return values(np.array(IQ4.values)[grouped_nibbles(step, 160)], scale)
+
+
+def mxfp4(step):
+    exponent = rows_of(step, 0, 1)[:, :, 0].astype(int)
+    return values(np.array(MXFP4.values)[nibbles(step, 16)], np.ldexp(np.float32(1), exponent - 128))
+
+
+def nvfp4(step):
+    """Scales as halves: 4 exponent and 3 mantissa bits, the exponent's zero 8 lower."""
+    scale = (rows_of(step, 0, 4).astype(np.uint16) << 7).view(np.float16).astype(np.float32) * np.float32(128)
+    return values(np.array(MXFP4.values)[grouped_nibbles(step, 64, 2)], scale)
+
+
+def odd(step, scales):
+    return halves(step, 0)[:, :, None] * (2 * scales + 1).astype(np.float32)
+
+
+def iq3_s(step):
+    return values(2 * grouped_nibbles(step, 160).astype(int) - 15, odd(step, rows_of(step, 32, 8)))
+
+
+def iq3_xxs(step):
+    scale = odd(step, rows_of(step, 32, 8)) * np.float32(0.25)
+    return values(np.array(IQ3_XXS.values)[grouped_nibbles(step, 160)], scale)
+
+
+def three_bits(levels):
+    def unpack(step):
+        packed = rows_of(step, 32, 8)
+        scales = np.stack([packed & 15, packed >> 4], axis=3).reshape(len(step), 16, 16)
+        q = np.array(levels.values)[two_bits(step, 672) | third_bit(step, 160) << 2]
+        return values(q, odd(step, scales) * np.float32(0.125))
+
+    return unpack
+
+
+def iq1_s(step):
+    packed = rows_of(step, 32, 8)
+    shift = np.repeat(1 - 2 * (packed >> 3 & 1).astype(int), 32, axis=2)
+    return values(8 * (two_bits(step, 160).astype(int) - 1) + shift, odd(step, packed & 7) * np.float32(0.125))
+
+
+def tq2_0(step):
+    return values(two_bits(step, 32).astype(int) - 1, halves(step, 0))
+
+
+def q1_0(step):
+    bits = np.concatenate([fifth_bits(step, 32 + 64 * group) for group in range(4)], axis=2)
+    return values(2 * bits.astype(int) - 1, halves(step, 0))
 
 
 def f16(step):
@@ -120,5 +199,8 @@ def f32(step):
     return floats(step, 0)[:, :, None]
 
 
-FAMILIES = (q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k, i8, f16, bf16, f32)
-UNPACK = {family.__name__: family for family in FAMILIES}
+FAMILIES = (
+    *(q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, nvfp4),
+    *(iq3_s, iq3_xxs, iq1_s, tq2_0, q1_0, f16, bf16, f32),
+)
+UNPACK = {family.__name__: family for family in FAMILIES} | {"iq2": three_bits(IQ2), "iq1_m": three_bits(IQ1)}

@@ -1,8 +1,8 @@
 """The few vector ops that differ by instruction set, one file each; `active` holds those being compiled for.
 
-A lowering file offers `dot4` and `pause`, `from_half` and `to_half` where the CPU cannot convert halves,
-and `begin_dots`, `end_dots`, `enter`,
-`leave` where it has matrix registers.
+A lowering file offers `dot4` and `pause`, `from_half` and `to_half` where the CPU cannot convert halves, `field` and
+`look_up` where it has instructions for these, and `begin_dots`, `end_dots`, `enter`, `leave` where it has matrix
+registers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..isa import Isa
+from ..vec import splat
 
 
 class Active:
@@ -24,6 +25,8 @@ class Active:
     pause: Callable[..., Any]
     from_half: Callable[..., Any]
     to_half: Callable[..., Any]
+    field: Callable[..., Any]
+    look_up: Callable[..., Any]
     begin_dots: Callable[..., None] | None
     end_dots: Callable[..., list[Any]] | None
     enter: Callable[..., Any] | None
@@ -36,6 +39,8 @@ class Active:
         self.dot4, self.pause = module.dot4, module.pause
         self.from_half = getattr(module, "from_half", _from_half)
         self.to_half = getattr(module, "to_half", _to_half)
+        self.field = getattr(module, "field", _field)
+        self.look_up = getattr(module, "look_up", _look_up)
         self.begin_dots, self.end_dots = getattr(module, "begin_dots", None), getattr(module, "end_dots", None)
         self.enter, self.leave = getattr(module, "enter", None), getattr(module, "leave", None)
 
@@ -50,6 +55,31 @@ def _from_half(builder: Any, value: Any) -> Any:
 
 def _to_half(builder: Any, value: Any) -> Any:
     return builder.fptrunc(value, _same_shape(value, ir.HalfType()))
+
+
+def _bytes(value: int) -> ir.Constant:
+    return ir.Constant(ir.VectorType(ir.IntType(8), 64), [value] * 64)
+
+
+def _field(builder: Any, v: Any, shift: Any, bits: int, to: int) -> Any:
+    """`bits` bits at `shift` of each of 64 bytes, moved to bit `to`.
+
+    Bytes have no shift: move pairs, mask the neighbour's bits, which at the top are none.
+    """
+    pairs = ir.VectorType(ir.IntType(16), 32)
+    moved = builder.lshr(builder.bitcast(v, pairs), splat(builder, builder.trunc(shift, pairs.element), 32))
+    masked = builder.and_(builder.bitcast(moved, v.type), _bytes((1 << bits) - 1))
+    if to == 0:
+        return masked
+    return builder.bitcast(builder.shl(builder.bitcast(masked, pairs), ir.Constant(pairs, [to] * 32)), v.type)
+
+
+def _look_up(builder: Any, entries: list[int], codes: Any) -> Any:
+    """Entry `code` of sixteen for each of 64 bytes, by comparing."""
+    found = _bytes(entries[0])
+    for code, entry in enumerate(entries[1:], 1):
+        found = builder.select(builder.icmp_unsigned("==", codes, _bytes(code)), _bytes(entry), found)
+    return found
 
 
 active = Active()

@@ -13,9 +13,9 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from ..vec import I32, LANES, call, pointer
-from .avx512_vnni import dot4, pause
+from .avx512_gfni import dot4, field, look_up, pause
 
-__all__ = ["begin_dots", "dot4", "end_dots", "enter", "leave", "pause"]
+__all__ = ["begin_dots", "dot4", "end_dots", "enter", "field", "leave", "look_up", "pause"]
 
 _i8, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _UPPER_SUMS, _LOWER_SUMS = _i8(0), _i8(1)

@@ -26,6 +26,13 @@ def dot4(builder: Any, acc: Any, unsigned: Any, signed: Any, bits: int) -> Any:
     return builder.add(acc, builder.shuffle_vector(sums[0], sums[1], both))
 
 
+def look_up(builder: Any, entries: list[int], codes: Any) -> Any:
+    """Entry `code` of sixteen for each of 64 bytes."""
+    table = ir.Constant(_BYTES, entries * 2)
+    parts = [call(builder, "llvm.x86.avx2.pshuf.b", _BYTES, table, _half(builder, codes, h)) for h in (0, 1)]
+    return builder.shuffle_vector(*parts, ir.Constant(ir.VectorType(_i32, 64), list(range(64))))
+
+
 def _half(builder: Any, v: Any, half: int) -> Any:
     return builder.shuffle_vector(v, v, ir.Constant(ir.VectorType(_i32, 32), [32 * half + i for i in range(32)]))
 

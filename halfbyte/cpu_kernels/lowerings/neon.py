@@ -29,6 +29,12 @@ def dot4(builder: Any, acc: Any, unsigned: Any, signed: Any, bits: int) -> Any:
     return _join(builder, quarters)
 
 
+def look_up(builder: Any, entries: list[int], codes: Any) -> Any:
+    """Entry `code` of sixteen for each of 64 bytes."""
+    table, name = ir.Constant(_BYTES, entries), "llvm.aarch64.neon.tbl1.v16i8"
+    return _join(builder, [call(builder, name, _BYTES, table, _quarter(builder, codes, q, 16)) for q in range(4)])
+
+
 def pause(builder: Any) -> None:
     """Tell the core that this is a waiting loop (the `yield` hint)."""
     call(builder, "llvm.aarch64.hint", ir.VoidType(), _i32(1))
