@@ -53,30 +53,39 @@ def _halves(digits, count, table, extra, out, width, even):
 
 
 @helper
-def _search(instr, first, second):
-    """Least cost of a point in each lane, and which: the first of equals."""
-    pairs = load_i64(instr + PAIRS)
-    best, index, k = same(INFINITE), same(np.float32(0)), same(np.float32(0))
-    for at in range(pairs, pairs + 8 * load_i64(instr + POINTS), 8):
-        cost = add(load_f32(first + load_i32(at)), load_f32(second + load_i32(at + 4)))
-        closer = below(cost, best)
-        best, index = select_if(closer, cost, best), select_if(closer, k, index)
-        k = add(k, same(np.float32(1)))
-    return best, index
+def _plain(first, second, pair):
+    return add(load_f32(first + load_i32(pair)), load_f32(second + load_i32(pair + 4)))
 
 
 @helper
-def _search_wrong(instr, first, second):
-    """The same with one wrong sign, in the first half or in the second."""
-    pairs = load_i64(instr + PAIRS)
-    best, index, k = same(INFINITE), same(np.float32(0)), same(np.float32(0))
-    for at in range(pairs, pairs + 8 * load_i64(instr + POINTS), 8):
-        a, b = first + load_i32(at), second + load_i32(at + 4)
-        cost = minimum(add(load_f32(a + 64), load_f32(b)), add(load_f32(a), load_f32(b + 64)))
-        closer = below(cost, best)
-        best, index = select_if(closer, cost, best), select_if(closer, k, index)
+def _wrong(first, second, pair):
+    """With one wrong sign, in the first half or in the second."""
+    a, b = first + load_i32(pair), second + load_i32(pair + 4)
+    return minimum(add(load_f32(a + 64), load_f32(b)), add(load_f32(a), load_f32(b + 64)))
+
+
+@helper
+def _search(instr, first, second, cost_of):
+    """Least cost of a point in each lane, and which: the first of equals.
+
+    Two searches go side by side, since each must wait for its own last comparison.
+    """
+    half = (load_i64(instr + POINTS) + 1) // 2
+    last = load_i64(instr + POINTS) - half
+    low = load_i64(instr + PAIRS)
+    high = low + 8 * last
+    best, index = same(INFINITE), same(np.float32(0))
+    best_high, index_high, k = best, index, index
+    for at in range(0, 8 * half, 8):
+        cost = cost_of(first, second, low + at)
+        index = select_if(below(cost, best), k, index)
+        best = minimum(cost, best)
+        cost = cost_of(first, second, high + at)
+        index_high = select_if(below(cost, best_high), k, index_high)
+        best_high = minimum(cost, best_high)
         k = add(k, same(np.float32(1)))
-    return best, index
+    higher = below(best_high, best)
+    return minimum(best_high, best), select_if(higher, add(index_high, same(np.float32(last))), index)
 
 
 @helper
@@ -110,9 +119,9 @@ def _one(instr, x, w, step, inverse, odd, codes, groups, place, width, even):
     """8 weights of one code."""
     first, second = _tables(instr, x, w, step, inverse, odd, width, even)
     if even:
-        _, index = _search_wrong(instr, first, second)
+        _, index = _search(instr, first, second, _wrong)
     else:
-        _, index = _search(instr, first, second)
+        _, index = _search(instr, first, second, _plain)
     _keep(instr, index, codes, place, width)
 
 
@@ -120,14 +129,14 @@ def _one(instr, x, w, step, inverse, odd, codes, groups, place, width, even):
 def _two(instr, x, w, step, inverse, odd, codes, groups, place, width, even):
     """8 weights of two codes, one of which has the wrong sign."""
     first, second = _tables(instr, x, w, step, inverse, odd, width, even)
-    plain_cost, index = _search(instr, first, second)
+    plain_cost, index = _search(instr, first, second, _plain)
     wrong_cost, wrong = plain_cost, index
     if even:
-        wrong_cost, wrong = _search_wrong(instr, first, second)
+        wrong_cost, wrong = _search(instr, first, second, _wrong)
     first, second = _tables(instr, x + 4 * step, w + 4 * step, step, inverse, odd, width, even)
-    other_plain_cost, other = _search(instr, first, second)
+    other_plain_cost, other = _search(instr, first, second, _plain)
     if even:
-        other_wrong_cost, other_wrong = _search_wrong(instr, first, second)
+        other_wrong_cost, other_wrong = _search(instr, first, second, _wrong)
         late = below(add(plain_cost, other_wrong_cost), add(wrong_cost, other_plain_cost))
         index, other = select_if(late, index, wrong), select_if(late, other_wrong, other)
     _keep(instr, index, codes, place, width)

@@ -16,7 +16,9 @@ from .points import Points, Targets, Trial
 _TINY = np.float32(2.0**-100)
 """Below it weights count as zero: their inverse might not be finite."""
 _ROUNDS = 2
-_STARTS = (0.8, 0.9, 1.0, 1.1, 1.25)
+_OF_EXTREME = (0.8, 0.9, 1.0)
+"""Scales to try, in units of that which puts a group's largest weight at the points' largest value."""
+_OF_MEAN = (0.9, 1.1, 1.4)
 """Scales to try, in units of that which gives a group the mean square of all points."""
 _LARGEST = np.float32(65504)
 _ONE = np.float32(1)
@@ -132,11 +134,12 @@ class _Blocks:
         inverse: Floats = np.where(flat > 0, _ONE / np.where(flat > 0, flat, _ONE), np.float32(0))
         trials = [self.search.trial(self.targets, inverse, points) for points in self.form.kinds]
         exact = flat.astype(np.float64)
-        errors = [self.energy - 2 * exact * trial.dot + exact * exact * trial.square for trial in trials]
-        kind = np.argmin(errors, axis=0)
-        error: Doubles = np.choose(kind, errors)
-        dot: Floats = np.choose(kind, [trial.dot for trial in trials])
-        square: Floats = np.choose(kind, [trial.square for trial in trials])
+        errors = [self.energy - exact * (2 * trial.dot - exact * trial.square) for trial in trials]
+        error, dot, square, kind = errors[0], trials[0].dot, trials[0].square, np.zeros(len(flat), np.intp)
+        for other in range(1, len(trials)):
+            better = errors[other] < error
+            error, kind = np.where(better, errors[other], error), np.where(better, other, kind)
+            dot, square = np.where(better, trials[other].dot, dot), np.where(better, trials[other].square, square)
         shape = self.shape
         return _Tried(error.reshape(shape), dot.reshape(shape), square.reshape(shape), kind.reshape(shape), trials)
 
@@ -149,7 +152,7 @@ class _Blocks:
         )
         best = np.zeros(self.shape)
         scale, cost = np.zeros(self.shape, np.float32), np.zeros(self.shape, np.float32)
-        for start in (extreme, *(mean * np.float32(s) for s in _STARTS), None, None):
+        for start in [*(extreme * np.float32(s) for s in _OF_EXTREME), *(mean * np.float32(s) for s in _OF_MEAN), None]:
             tried = self._try(scale if start is None else start)
             fitted = np.maximum(tried.dot, 0) / np.maximum(tried.square, _TINY)
             gain = fitted.astype(np.float64) * tried.dot
@@ -161,24 +164,21 @@ class _Blocks:
     def _multiples(self, scale: Floats, cost: Floats) -> tuple[Floats, NDArray[np.intp]]:
         """Half f32[n, 1] and multipliers nearest to free scales: every multiplier is tried for the largest of them."""
         largest = scale.max(axis=1, keepdims=True)
-        best, kept = np.full(largest.shape, np.inf), np.zeros_like(largest)
+        wanted = cost * scale
+        best, kept = np.full(largest.shape, np.inf, np.float32), np.zeros_like(largest)
         for multiplier in self.form.multipliers:
-            d = largest / multiplier
-            for _ in range(2):
-                m = self.form.multipliers[self._nearest(d, scale)]
-                weight = m * cost
-                total = (weight * m).sum(axis=1, keepdims=True)
-                d = (weight * scale).sum(axis=1, keepdims=True) / np.maximum(total, _TINY)
-            d = self._halves(d)
-            off = d * self.form.multipliers[self._nearest(d, scale)] - scale
-            error = (cost * off * off).sum(axis=1, keepdims=True)
+            m = self.form.multipliers[self._nearest(largest / multiplier, scale)]
+            square = (cost * m * m).sum(axis=1, keepdims=True)
+            dot = (wanted * m).sum(axis=1, keepdims=True)
+            d = self._halves(dot / np.maximum(square, _TINY))
+            error = d * (d * square - 2 * dot)  # less what every d costs
             better = error < best
             best, kept = np.where(better, error, best), np.where(better, d, kept)
         return kept, self._nearest(kept, scale)
 
     def _nearest(self, d: Floats, scale: Floats) -> NDArray[np.intp]:
         """Index of the multiplier of d f32[n, 1] nearest to each scale."""
-        at = scale / (np.maximum(d, _TINY) * np.float32(2 * self.form.unit)) - np.float32(0.5)
+        at = scale * (_ONE / (np.maximum(d, _TINY) * np.float32(2 * self.form.unit))) - np.float32(0.5)
         index: NDArray[np.intp] = np.rint(np.clip(at, 0, self.form.steps - 1)).astype(np.intp)
         return index
 
