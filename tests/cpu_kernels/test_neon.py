@@ -19,12 +19,12 @@ CONTEXT = SimpleNamespace(
 @pytest.fixture
 def words(monkeypatch):
     """The vocabulary of kernels with NEON's lowerings: `words.load_f16(builder, address)` emits it."""
-    from halfbyte.cpu_kernels import lowerings, ops, tiles
+    from halfbyte.cpu_kernels import fields, level_formats, lowerings, ops, tiles
 
     monkeypatch.setattr(lowerings.active, "__dict__", {})
     lowerings.active.use(NEON)
     words = SimpleNamespace()
-    for module in (ops, tiles):
+    for module in (ops, tiles, fields, level_formats):
         for name, intrinsic in vars(module).items():
             if hasattr(intrinsic, "_defn"):
                 setattr(words, name, lambda builder, *args, word=intrinsic: emit(word, builder, *args))
@@ -74,6 +74,15 @@ def test_a_group_of_nibbles(words):
     assert count(text, "fmla") == 4 * 4 * 2
     assert count(text, "fcvtl", "fcvtl2") == 2 * 4
     assert count(text, "scvtf") == 4 * 4
+    assert count(text, "bl", "blr") == 0
+
+
+def test_a_group_of_levels_of_a_table(words):
+    def levels(builder, w):
+        return words.iq4_levels(builder, words.nibbles(builder, w))
+
+    text = assembly(lambda *args: group(words, *args, chunks=levels, dot=words.dot_wide))
+    assert count(text, "tbl") == 8 * 4
     assert count(text, "bl", "blr") == 0
 
 

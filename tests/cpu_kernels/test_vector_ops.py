@@ -7,7 +7,7 @@ import pytest
 from llvmlite import ir
 
 from halfbyte.cpu_kernels import isa
-from tests.cpu_kernels.emitted import F32, I8, I16, I32, Emitted, vectors
+from tests.cpu_kernels.emitted import F32, I8, I16, I32, I64, Emitted, vectors
 
 LANES = 16
 HALF = ir.VectorType(I16, LANES)
@@ -42,6 +42,48 @@ def test_sums_of_four_products_are_exact(name, bits, rng):
     products = unsigned.astype(np.int32) * signed.astype(np.int32)
     expected = acc + products.reshape(n, LANES, 4).sum(axis=2, dtype=np.int32)
     assert np.array_equal(run(acc, unsigned, signed, out=np.zeros_like(acc)), expected)
+
+
+def active_on(name):
+    """All lowerings of an instruction set, those it shares with others included."""
+    lowerings = importlib.import_module("halfbyte.cpu_kernels.lowerings")
+    active = lowerings.Active()
+    active.use(isa.ISAS[name])
+    return active
+
+
+EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(4, 4 * LANES)
+BYTES = ir.VectorType(I8, 4 * LANES)
+FIELDS = [(4, 0), (2, 0), (1, 0), (1, 2), (1, 4), (2, 4)]
+"""Bits of a field and the bit it is moved to, as packed formats need them."""
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_fields_of_bytes_are_moved_from_any_shift(name):
+    cpu, features = isa.target(isa.ISAS[name])
+    field = active_on(name).field
+    for bits, to in FIELDS:
+        for shift in range(8 - bits + 1):
+            run = Emitted(
+                lambda builder, v, s=shift, b=bits, t=to: field(builder, v, I64(s), b, t),
+                BYTES,
+                BYTES,
+                cpu=cpu,
+                features=features,
+            )
+            expected = (EVERY_BYTE >> shift & (1 << bits) - 1) << to
+            assert np.array_equal(run(EVERY_BYTE, out=np.zeros_like(EVERY_BYTE)), expected), (bits, to, shift)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_codes_are_exchanged_for_entries_of_a_table(name, rng):
+    cpu, features = isa.target(isa.ISAS[name])
+    look_up, entries = active_on(name).look_up, rng.permutation(256)[:16]
+    run = Emitted(
+        lambda builder, codes: look_up(builder, entries.tolist(), codes), BYTES, BYTES, cpu=cpu, features=features
+    )
+    codes = EVERY_BYTE % 16
+    assert np.array_equal(run(codes, out=np.zeros_like(codes)), entries.astype(np.uint8)[codes])
 
 
 def every_half():
