@@ -38,10 +38,14 @@ def unpack(data: Bytes, width: int, run: int) -> Bytes:
 
 def pack(fields: Bytes, width: int, run: int) -> Bytes:
     """The inverse of `unpack`; every field must fit `width` bits."""
+    if width == run == 1:
+        return np.packbits(fields, axis=1, bitorder="little")
     n, count = fields.shape
     k = count * width // 8
-    shifted = fields.reshape(n, k // run, 8 // width, run) << _shifts(width)
-    packed: Bytes = np.bitwise_or.reduce(shifted, axis=2)
+    parts = fields.reshape(n, k // run, 8 // width, run)
+    packed = parts[:, :, 0].copy()
+    for i in range(1, 8 // width):
+        packed |= parts[:, :, i] << np.uint8(i * width)
     return packed.reshape(n, k)
 
 

@@ -10,7 +10,7 @@ from .block import BlockFormat, Bytes, Floats
 from .encoder import Search
 from .error_weights import error_weights
 
-PIECE = 2**16
+PIECE = 2**18
 """Weights at a time: what a search keeps of them fits a cache of a core."""
 
 

@@ -11,7 +11,7 @@ from .encoder import Fit, Grid, Levels, Search
 from .half_scale import counted
 from .superblock import Scaled, fit_affine, fit_scales
 
-ROUNDS = 2
+ROUNDS = 1
 """Times the choice is looked at again with the codes it led to."""
 
 

@@ -104,7 +104,7 @@ def fit_affine(
     best = _settle(sums, counts, search, name)
     for _ in range(rounds):
         sums = moments(x, w, best[0].value, -best[1].value, levels, search)
-        other = _settle(sums, counts, search, name)
+        other = _resettle(sums, best[1], counts, search, name)
         better = _error(sums, *other) < _error(sums, *best)
         best = other[0].where(better, best[0]), other[1].where(better, best[1])
     return best
@@ -118,6 +118,14 @@ def _settle(sums: Moments, counts: Levels, search: Search, name: str) -> tuple[S
     bound = sums.best_offset(ideal) >= zero
     ideal = np.maximum(np.where(bound, sums.best_scale(np.zeros_like(ideal)), ideal), zero)
     scales = scaled(ideal, np.where(bound, sums.qq, spread), counts, search, name)
+    minima = scaled(_minimum(sums, scales.value), sums.one, counts, search, name)
+    return _nudge(sums, scales, minima, counts)
+
+
+def _resettle(sums: Moments, minima: Scaled, counts: Levels, search: Search, name: str) -> tuple[Scaled, Scaled]:
+    """As `_settle`, but scales that suit the minima as they are."""
+    ideal = np.maximum(sums.best_scale(-minima.value), np.float32(0))
+    scales = scaled(ideal, sums.qq, counts, search, name)
     minima = scaled(_minimum(sums, scales.value), sums.one, counts, search, name)
     return _nudge(sums, scales, minima, counts)
 
