@@ -24,6 +24,8 @@ DAMPING = 0.01
 _MORE = 10.0
 _BLOCK = 64
 """Columns factored by LAPACK at a time: so few that it uses no threads, whose number would show in the last bits."""
+_PANEL = 512
+"""Columns that all others are brought up to date with at a time: memory is what a large matrix waits for."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +74,20 @@ def factor(matrix: Floats) -> Floats:
     """
     rest = matrix.astype(np.float32, copy=True)
     upper = np.zeros_like(rest)
-    for stop in range(len(rest), 0, -_BLOCK):
-        block = slice(max(0, stop - _BLOCK), stop)
-        corner = _small_factor(rest[block, block])
-        upper[block, block] = corner
-        above = slice(0, block.start)
-        inverse = np.linalg.inv(corner.astype(np.float64)).astype(np.float32)
-        upper[above, block] = panel = rest[above, block] @ inverse.T
-        rest[above, above] -= panel @ panel.T
+    for stop in range(len(rest), 0, -_PANEL):
+        panel = slice(max(0, stop - _PANEL), stop)
+        _factor_panel(rest, upper, panel)
+        for later in range(panel.start, 0, -_PANEL):  # the panels to come: nobody looks below the diagonal
+            columns = slice(max(0, later - _PANEL), later)
+            rest[:later, columns] -= upper[:later, panel] @ upper[columns, panel].T
     return upper
 
 
-def _small_factor(block: Floats) -> Floats:
-    turned = np.linalg.cholesky(block[::-1, ::-1].astype(np.float64))
-    return turned[::-1, ::-1].astype(np.float32)
+def _factor_panel(rest: Floats, upper: Floats, panel: slice) -> None:
+    for stop in range(panel.stop, panel.start, -_BLOCK):
+        block = slice(max(panel.start, stop - _BLOCK), stop)
+        corner = np.linalg.cholesky(rest[block, block][::-1, ::-1].astype(np.float64))[::-1, ::-1]
+        upper[block, block] = corner
+        above, left = slice(0, block.start), slice(panel.start, block.start)
+        upper[above, block] = rest[above, block] @ np.linalg.inv(corner).T.astype(np.float32)
+        rest[above, left] -= upper[above, block] @ upper[left, block].T
