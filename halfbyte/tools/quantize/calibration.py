@@ -31,21 +31,11 @@ def open_tapped(
 ) -> BareModel:
     """A `BareModel` that taps the inputs of `weights`, None for every matrix, but of the head only `with_head`.
 
-    The values take `4 * window * width` bytes each. Raises `ConfigError` for a window longer than the model's context
-    and for a weight that is no matrix.
+    The values take `4 * window * width` bytes each. Raises what `BareModel` raises, and `ConfigError` for a weight that
+    is no matrix.
     """
     rewrite = partial(_tap, with_head=with_head, weights=weights)
-    model = BareModel(
-        path, window=window, threads=threads, backend=backend, isa=isa, progress=progress, rewrite=rewrite
-    )
-    if window > model.context:
-        model.close()
-        raise ConfigError(
-            f"a window of {window} is more than the {model.context} tokens that {path} was made for: "
-            "take a smaller one",
-            key="window",
-        )
-    return model
+    return BareModel(path, window=window, threads=threads, backend=backend, isa=isa, progress=progress, rewrite=rewrite)
 
 
 def _tap(program: Program, with_head: bool, weights: Collection[str] | None) -> Program:
