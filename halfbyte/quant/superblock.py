@@ -119,7 +119,7 @@ def _settle(sums: Moments, counts: Levels, search: Search, name: str) -> tuple[S
     ideal = np.maximum(np.where(bound, sums.best_scale(np.zeros_like(ideal)), ideal), zero)
     scales = scaled(ideal, np.where(bound, sums.qq, spread), counts, search, name)
     minima = scaled(_minimum(sums, scales.value), sums.one, counts, search, name)
-    return _nudge(sums, scales, minima, counts)
+    return scales, minima
 
 
 def _resettle(sums: Moments, minima: Scaled, counts: Levels, search: Search, name: str) -> tuple[Scaled, Scaled]:
