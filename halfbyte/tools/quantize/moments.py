@@ -12,6 +12,9 @@ from ...model.backend import Progress
 from ...runtime.bare import BareModel
 from .calibration import count_tokens, read_window, readers_of
 
+_SLAB = 1024
+"""Rows of a moment at a time."""
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -44,7 +47,7 @@ def moments(
     steps = len(groups) * len(windows)
     for number, members in enumerate(groups):
         totals = {value: np.zeros((model.program.widths[value],) * 2, np.float32) for value in members}
-        spare = np.empty(max(total.size for total in totals.values()), np.float32)
+        spare = np.empty(max(min(_SLAB, len(total)) * len(total) for total in totals.values()), np.float32)
         for index, ids in enumerate(windows):
             if progress is not None:
                 progress("calibrate", number * len(windows) + index, steps)
@@ -52,7 +55,7 @@ def moments(
             for value, total in totals.items():
                 _accumulate(model.tapped(value), total, spare)
         for value in members:
-            yield Moment(value, readers[value], totals.pop(value), tokens)
+            yield Moment(value, readers[value], _mirrored(totals.pop(value)), tokens)
     if progress is not None:
         progress("calibrate", steps, steps)
 
@@ -72,7 +75,20 @@ def group(values: Sequence[str], widths: dict[str, int], budget_bytes: int) -> l
 
 
 def _accumulate(x: NDArray[np.float32], total: NDArray[np.float32], spare: NDArray[np.float32]) -> None:
-    """Add X^T X; the product of a matrix with its own transpose costs half of another's and is symmetric."""
-    product = spare[: total.size].reshape(total.shape)
-    np.matmul(x.T, x, out=product)
-    total += product
+    """Add X^T X to the part on and below the diagonal, in slabs: to write all of both takes longer than to compute."""
+    for start in range(0, len(total), _SLAB):
+        rows, columns = slice(start, start + _SLAB), slice(0, start + _SLAB)
+        part = total[rows, columns]
+        product = spare[: part.size].reshape(part.shape)
+        np.matmul(x[:, rows].T, x[:, columns], out=product)
+        part += product
+
+
+def _mirrored(total: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The part above the diagonal as below it."""
+    for start in range(0, len(total), _SLAB):
+        rows = slice(start, start + _SLAB)
+        corner = total[rows, rows]
+        total[:start, rows] = total[rows, :start].T
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+    return total

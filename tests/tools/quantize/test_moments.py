@@ -28,6 +28,17 @@ def test_a_moment_is_the_product_of_all_rows_with_themselves(model):
         assert np.array_equal(total, total.T)
 
 
+def test_a_moment_of_several_slabs_is_whole_and_symmetric(model, monkeypatch):
+    windows = windows_for(model)
+    at_once = {moment.value: moment.total for moment in moments(model, windows, budget_bytes=PLENTY)}
+    monkeypatch.setattr("halfbyte.tools.quantize.moments._SLAB", 24)
+    for moment in moments(model, windows, budget_bytes=PLENTY):
+        assert np.array_equal(moment.total, moment.total.T)
+        np.testing.assert_allclose(
+            moment.total, at_once[moment.value], rtol=1e-4, atol=1e-5 * np.abs(moment.total).max()
+        )
+
+
 def test_matrices_of_one_input_share_a_moment(model):
     readers = {moment.value: moment.weights for moment in moments(model, windows_for(model), budget_bytes=PLENTY)}
     assert readers["blk.1.attn_norm"] == tuple(f"blk.1.attn_{part}.weight" for part in "qkv")
