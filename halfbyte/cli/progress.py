@@ -22,6 +22,8 @@ LABELS = {
     "compile": "compiling kernels (first time only)",
     "pack": "packing weights",
     "quantize": "quantizing",
+    "sensitivity": "measuring what each tensor is worth",
+    "try formats": "trying formats",
     "score": "scoring",
     "compare": "comparing tensors",
     "calibrate": "reading the text",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +16,12 @@ from ...errors import ConfigError
 from ...formats import GGUFFile
 from ...quant.bits import BeyondHalf
 from ...quant.block import Bytes, Floats
-from .encoding import Encoding
+from .encoding import RowEncoder
 from .plan import UNQUANTIZED, Plan, PlannedTensor
 
 Progress = Callable[[str, int, int], None]
 
-PIECE = 2**18
+PIECE = 2**20
 """Weights at a time: small enough that a few for each thread are nothing beside a tensor."""
 AHEAD = 3
 """Pieces begun for each thread, so that none waits for the disk."""
@@ -32,6 +32,7 @@ class Piece:
     """Rows `start` to `stop` of a tensor, all of one expert."""
 
     tensor: PlannedTensor
+    encoder: RowEncoder
     expert: int
     start: int
     stop: int
@@ -46,13 +47,14 @@ def quantize(
     file: GGUFFile,
     plan: Plan,
     path: str | PathLike[str],
-    encoding: Encoding,
+    work: Iterable[tuple[PlannedTensor, RowEncoder]],
     *,
     threads: int = 1,
     progress: Progress | None = None,
 ) -> None:
     """Write the file that `plan` describes to `path`; the same bytes for any number of threads.
 
+    `work` has every tensor of the plan with its encoder, in the order in which they are to be looked at.
     `progress("quantize", done, total)` counts bytes of the source. Nothing is left behind where it fails. Raises
     `ConfigError` for NaN, infinity and weights beyond what the new format holds, naming tensor and row, and where
     `path` is the source; `ResourceError` where the disk is full.
@@ -61,7 +63,7 @@ def quantize(
     total = sum(tensor.info.n_bytes for tensor in plan.tensors)
     done = 0
     with plan.writer(path) as writer:
-        for piece, data in _in_order(pieces_of(plan), partial(_new_bytes, file, encoding), threads):
+        for piece, data in _in_order(_pieces(work), partial(_new_bytes, file), threads):
             writer.write(piece.tensor.name, data)
             done += piece.source_bytes
             if progress is not None:
@@ -78,15 +80,15 @@ def check_target(file: GGUFFile, path: str | PathLike[str]) -> None:
         raise ConfigError(f"{path}: {reason}; say where the new file shall be", key="out")
 
 
-def pieces_of(plan: Plan) -> Iterator[Piece]:
-    """All tensors in the order of the file, cut the same whoever computes them."""
-    for tensor in plan.tensors:
+def _pieces(work: Iterable[tuple[PlannedTensor, RowEncoder]]) -> Iterator[Piece]:
+    """Tensors cut the same whoever computes them."""
+    for tensor, encoder in work:
         rows_of_one = tensor.info.shape[1] if len(tensor.info.shape) > 2 else tensor.info.rows
         step = max(1, PIECE // tensor.info.columns)
         for expert in range(tensor.info.rows // rows_of_one):
             first, end = expert * rows_of_one, (expert + 1) * rows_of_one
             for start in range(first, end, step):
-                yield Piece(tensor, expert, start, min(start + step, end))
+                yield Piece(tensor, encoder, expert, start, min(start + step, end))
 
 
 def _in_order(pieces: Iterator[Piece], work: Callable[[Piece], Bytes], threads: int) -> Iterator[tuple[Piece, Bytes]]:
@@ -105,7 +107,7 @@ def _in_order(pieces: Iterator[Piece], work: Callable[[Piece], Bytes], threads: 
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _new_bytes(file: GGUFFile, encoding: Encoding, piece: Piece) -> Bytes:
+def _new_bytes(file: GGUFFile, piece: Piece) -> Bytes:
     tensor = piece.tensor
     data = file.tensor_data(tensor.name)[piece.start : piece.stop]
     if not tensor.changes and tensor.info.format.name not in UNQUANTIZED:
@@ -115,7 +117,7 @@ def _new_bytes(file: GGUFFile, encoding: Encoding, piece: Piece) -> Bytes:
     if not tensor.changes:
         return data
     try:
-        return encoding.encode(tensor, piece.expert, rows)
+        return piece.encoder.encode(tensor, piece.expert, rows)
     except BeyondHalf as error:
         row = piece.start + error.block * tensor.target.block_len // tensor.info.columns
         raise ConfigError(f"tensor {tensor.name!r}, row {row}: {error}") from error
