@@ -15,6 +15,10 @@ from .points import Points, Targets, Trial
 
 _TINY = np.float32(2.0**-100)
 """Below it weights count as zero: their inverse might not be finite."""
+_LEAST_SCALE = np.float32(2.0**-60)
+"""Of a group, in units of the block: smaller ones are as good as none, and multiples of theirs might overflow."""
+_LEAST_SHARE = np.float32(2.0**-24)
+"""What an error counts at least, so that columns no calibration saw get their own weights rather than any."""
 _ROUNDS = 2
 _OF_EXTREME = (0.8, 0.9, 1.0)
 """Scales to try, in units of that which puts a group's largest weight at the points' largest value."""
@@ -131,7 +135,7 @@ class _Blocks:
 
     def _try(self, scale: Floats) -> _Tried:
         flat = scale.reshape(-1)
-        inverse: Floats = np.where(flat > 0, _ONE / np.where(flat > 0, flat, _ONE), np.float32(0))
+        inverse: Floats = np.where(flat > _LEAST_SCALE, _ONE / np.maximum(flat, _LEAST_SCALE), np.float32(0))
         trials = [self.search.trial(self.targets, inverse, points) for points in self.form.kinds]
         exact = flat.astype(np.float64)
         errors = [self.energy - exact * (2 * trial.dot - exact * trial.square) for trial in trials]
@@ -220,5 +224,5 @@ class _Blocks:
 def _shares(weights: Floats) -> Floats:
     """Weights of errors in units of the largest of the block; all alike where none counts."""
     most = weights.max(axis=1, keepdims=True)
-    counts = most >= _TINY
-    return np.where(counts, weights / np.where(counts, most, _ONE), _ONE)
+    shares: Floats = np.maximum(weights * (_ONE / np.maximum(most, _TINY)), _LEAST_SHARE)
+    return shares
