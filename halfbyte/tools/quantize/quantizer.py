@@ -9,6 +9,7 @@ from os import PathLike
 from ...cpu_kernels.encoding import CompiledSearch
 from ...cpu_kernels.walking import CompiledWalk
 from ...formats import GGUFFile, Typed
+from ...model import bind
 from ...model.backend import Progress
 from .calibration import open_tapped
 from .candidates import measured_candidates
@@ -35,10 +36,12 @@ class Quantizer:
         matrix: ImportanceMatrix | None = None,
         texts: Sequence[str] = (),
         threads: int = 1,
+        backend: str = "cpu",
         progress: Progress | None = None,
     ) -> None:
+        """`backend` is what reads the texts."""
         self.file, self.matrix, self.texts = file, matrix, tuple(texts)
-        self.threads, self.progress = threads, progress
+        self.threads, self.backend, self.progress = threads, backend, progress
 
     def plan(self, choices: Choices, target: Target | None = None) -> tuple[Plan, Choices]:
         """What the new file will be, and the choices that make it so: with a target they are found by measuring.
@@ -62,8 +65,11 @@ class Quantizer:
             self._run(plan, path, ((tensor, self._nearest) for tensor in plan.tensors))
             return
         feedback = Feedback(self._nearest.search, CompiledWalk(progress=self.progress))
-        with open_tapped(self.file.path, window=WINDOW, threads=self.threads, progress=self.progress) as model:
-            windows = cut_texts(model.tokenizer, self.texts, WINDOW)
+        window = min(WINDOW, bind(self.file).context)
+        with open_tapped(
+            self.file.path, window=window, threads=self.threads, backend=self.backend, progress=self.progress
+        ) as model:
+            windows = cut_texts(model.tokenizer, self.texts, window)
             self._run(plan, path, with_feedback(plan, model, windows, feedback, self._nearest, self.progress))
 
     def _run(self, plan: Plan, path: str | PathLike[str], work: Iterable[tuple[PlannedTensor, RowEncoder]]) -> None:

@@ -72,7 +72,7 @@ def fit_target(
         budget = min(budget, _size(items, found)) - excess
     least = _plan(file, choices, candidates, names, smallest, calibration).plan
     raise ConfigError(
-        f"the target is too small: this model takes at least {least.file_bytes / 1e6:.1f} MB "
+        f"the target is too small: this model takes at least {least.file_bytes} bytes "
         f"({least.bits_per_weight:.3f} bits a weight)",
         key="target",
     )
