@@ -57,6 +57,9 @@ TEXTS = replace(
     "times",
     many=True,
 )
+CHUNKS = Option(
+    "--chunks", int, "Read only so many windows of the text", "windows of 512 tokens", low=1, otherwise="all"
+)
 REQUANTIZE = Option("--allow-requantize", bool, "Take a source that is quantized already; what it lost stays lost")
 DRY_RUN = Option("--dry-run", bool, "Show the format and size of every tensor and of the file, and write nothing")
 FORCE = Option("--force", bool, "Replace OUT if it exists")
@@ -75,7 +78,14 @@ def run(values: Namespace) -> int:
     with open_gguf(locate(values.model)) as file, Bar() as bar:
         if not values.dry_run:
             _check_out(file, values)
-        work = Quantizer(file, matrix=matrix, texts=texts, threads=threads.count(values.threads), progress=bar)
+        work = Quantizer(
+            file,
+            matrix=matrix,
+            texts=texts,
+            most_windows=values.chunks,
+            threads=threads.count(values.threads),
+            progress=bar,
+        )
         plan, choices = work.plan(choices, target)
         _warn(plan, calibrated=matrix is not None or bool(texts))
         if not values.dry_run:
@@ -157,6 +167,6 @@ COMMAND = Command(
     arguments=(MODEL, OUT, RECIPE),
     options=(
         *(TARGET_SIZE, TARGET_BPW, TYPE, PURE, KEEP_OUTPUT, IMATRIX, TEXTS),
-        *(REQUANTIZE, DRY_RUN, FORCE, THREADS),
+        *(CHUNKS, REQUANTIZE, DRY_RUN, FORCE, THREADS),
     ),
 )

@@ -14,9 +14,10 @@ from .encoding import FeedbackCodes, RowEncoder
 from .feedback import Feedback
 from .hessian import Hessian
 from .moments import moments
+from .one_blas_thread import one_blas_thread
 from .plan import Plan, PlannedTensor
 
-BUDGET = 2 << 30
+BUDGET = 1 << 30
 """Bytes of moments at a time: the text is read once for each such part of the model."""
 
 
@@ -37,8 +38,10 @@ def with_feedback(
     }
     for moment in moments(model, windows, budget_bytes=BUDGET, values=list(changing), progress=progress):
         codes = FeedbackCodes(feedback, Hessian.of(moment.total))
-        for name in moment.weights:
-            if name in left:
-                yield left.pop(name), codes
+        # While tensors are encoded, but not while the text is read.
+        with one_blas_thread():
+            for name in moment.weights:
+                if name in left:
+                    yield left.pop(name), codes
     for tensor in left.values():
         yield tensor, others

@@ -35,12 +35,14 @@ class Quantizer:
         *,
         matrix: ImportanceMatrix | None = None,
         texts: Sequence[str] = (),
+        most_windows: int | None = None,
         threads: int = 1,
         backend: str = "cpu",
         progress: Progress | None = None,
     ) -> None:
-        """`backend` is what reads the texts."""
-        self.file, self.matrix, self.texts = file, matrix, tuple(texts)
+        """Of texts the first `most_windows` windows of 512 tokens are read, None for all, by `backend`."""
+        self.file, self.matrix = file, matrix
+        self.texts, self.most_windows = tuple(texts), most_windows
         self.threads, self.backend, self.progress = threads, backend, progress
 
     def plan(self, choices: Choices, target: Target | None = None) -> tuple[Plan, Choices]:
@@ -69,7 +71,7 @@ class Quantizer:
         with open_tapped(
             self.file.path, window=window, threads=self.threads, backend=self.backend, progress=self.progress
         ) as model:
-            windows = cut_texts(model.tokenizer, self.texts, window)
+            windows = cut_texts(model.tokenizer, self.texts, window, self.most_windows)
             self._run(plan, path, with_feedback(plan, model, windows, feedback, self._nearest, self.progress))
 
     def _run(self, plan: Plan, path: str | PathLike[str], work: Iterable[tuple[PlannedTensor, RowEncoder]]) -> None:
