@@ -31,7 +31,7 @@ def encode_rows(format: BlockFormat, values: Floats, importance: Floats | None, 
         weights = error_weights(piece, importance)
         blocks = piece.reshape(-1, format.block_len)
         try:
-            part = format.encoder.encode(blocks, None if weights is None else weights.reshape(blocks.shape), search)
+            part = format.encoder.encode(blocks, weights.reshape(blocks.shape), search)
         except BeyondHalf as error:
             raise error.after(start * columns // format.block_len) from None
         packed[start : start + step] = part.reshape(len(piece), -1)

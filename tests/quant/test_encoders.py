@@ -66,9 +66,13 @@ def test_gguf_py_reads_the_same_values(format, rng):
     assert np.array_equal(gguf.dequantize(data, kind), format.decode(data))
 
 
+def alike(values):
+    return np.ones(values.shape[1], dtype=np.float32)
+
+
 def test_normal_weights_stay_within_the_budget(format, rng):
     values = normal(rng, format, rows=64)
-    root = error(values, encode_rows(format, values, None, NUMPY), format) ** 0.5
+    root = error(values, encode_rows(format, values, alike(values), NUMPY), format) ** 0.5
     assert BUDGET[format.name] / 1.2 < root < BUDGET[format.name]
 
 
@@ -77,8 +81,9 @@ def test_normal_weights_stay_within_the_budget(format, rng):
 def test_searched_is_nearer_than_plain_rounding(name, spread, rng):
     format = FORMATS[name]
     values = normal(rng, format, rows=64, blocks=8) * np.exp(spread * rng.standard_normal((64, 1))).astype(np.float32)
-    searched = encode_rows(format, values, None, NUMPY)
-    assert error(values, searched, format) < error(values, format.encode(values), format)
+    for importance in (alike(values), None):
+        searched = encode_rows(format, values, importance, NUMPY)
+        assert error(values, searched, format) < error(values, format.encode(values), format)
 
 
 def test_important_columns_are_nearer(format, rng):
@@ -89,12 +94,23 @@ def test_important_columns_are_nearer(format, rng):
     assert error(values, told, format, importance) < error(values, untold, format, importance)
 
 
-@pytest.mark.parametrize("importance", [0.0, 1e-38, 3e38])
-def test_any_size_of_importance_gives_what_none_does(format, importance, rng):
+@pytest.mark.parametrize("size", [2.0**-149, 2.0**-120, 2.0**127])
+def test_only_the_ratios_of_importance_count(format, size, rng):
     values = normal(rng, format, rows=3)
-    alike = np.full(values.shape[1], importance, dtype=np.float32)
-    told = error(values, encode_rows(format, values, alike, NUMPY), format)
-    assert told <= error(values, encode_rows(format, values, None, NUMPY), format) * 1.1
+    sized = encode_rows(format, values, alike(values) * np.float32(size), NUMPY)
+    assert np.array_equal(sized, encode_rows(format, values, alike(values), NUMPY))
+
+
+def test_importance_of_nothing_tells_nothing(format, rng):
+    values = normal(rng, format, rows=3)
+    told = encode_rows(format, values, np.zeros(values.shape[1], np.float32), NUMPY)
+    assert np.array_equal(told, encode_rows(format, values, None, NUMPY))
+
+
+def test_without_importance_large_weights_are_nearer(format, rng):
+    values = normal(rng, format, rows=64)
+    by_size, even = (encode_rows(format, values, importance, NUMPY) for importance in (None, alike(values)))
+    assert error(values, by_size, format, values**2) < error(values, even, format, values**2)
 
 
 def test_zeros_stay_zeros(format):

@@ -27,8 +27,9 @@ ERRORS = {
 
 
 def relative_error(format, x, importance=None, counted=None):
-    """Error of `x` written with `importance`, counted with `counted`, relative to the energy."""
-    counted = np.ones(x.shape[1], np.float32) if counted is None else counted
+    """Error of `x` written with `importance`, counted with `counted` (all alike if None), relative to the energy."""
+    alike = np.ones(x.shape[1], np.float32)
+    importance, counted = (alike if given is None else given for given in (importance, counted))
     decoded = format.decode(encode_rows(format, x, importance, NUMPY))
     return float((counted * (decoded - x) ** 2).sum() / (counted * x * x).sum())
 
