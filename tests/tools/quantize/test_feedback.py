@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from halfbyte.errors import ConfigError
-from halfbyte.quant.encode_rows import encode_rows
 from halfbyte.quant.encoder import Encoder
 from halfbyte.quant.formats import FORMATS
 from halfbyte.quant.search import NUMPY
@@ -43,8 +42,11 @@ def cost(name, data, rows, moment):
 
 
 def plain(name, rows, importance=None):
-    importance = np.ones(rows.shape[1], np.float32) if importance is None else importance
-    return encode_rows(FORMATS[name], rows, importance, NUMPY)
+    """Nearest codes, errors counted by importance alone."""
+    format = FORMATS[name]
+    counted = np.broadcast_to(np.float32(1) if importance is None else importance, rows.shape)
+    blocks = (np.ascontiguousarray(part, np.float32).reshape(-1, format.block_len) for part in (rows, counted))
+    return format.encoder.encode(*blocks, NUMPY).reshape(len(rows), -1)
 
 
 @pytest.mark.parametrize("name", BY_CODE)
