@@ -13,14 +13,37 @@ from ..errors import ConfigError, HalfbyteError, ResourceError
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
+def check_place(path: Path, key: str = "path") -> None:
+    """Raise `ConfigError` where no file can be made: no name, no folder, or what is there is no file.
+
+    A device must be refused: whoever may rename in its folder would replace it for every program on the machine.
+    """
+    folder = path.absolute().parent
+    try:
+        if not path.name or path.is_dir():
+            problem = "it is a folder: name a file in it"
+        elif not folder.is_dir():
+            problem = f"there is no folder {folder}: make it first"
+        elif path.exists() and not path.is_file():
+            problem = "it is a device or a pipe, which a file would replace: give another name"
+        elif not os.access(folder, os.W_OK):
+            problem = f"the folder {folder} takes no files: name another one"
+        else:
+            return
+    except (OSError, ValueError) as error:  # a name too long, or with a NUL in it
+        problem = f"{getattr(error, 'strerror', None) or error}: give another name"
+    raise ConfigError(f"{path}: cannot be written: {problem}", key=key)
+
+
 class NewFile:
     """`size` bytes under a temporary name in the folder of `path`; bytes never written are zero.
 
     Raises `ResourceError` with needed and free bytes where the disk is full, `ConfigError` where the folder cannot be
-    written to.
+    written to and where `path` is no place for a file.
     """
 
     def __init__(self, path: Path, size: int) -> None:
+        check_place(path)
         self.path = path
         self.size = size
         self._written = 0

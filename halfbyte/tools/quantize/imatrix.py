@@ -78,4 +78,4 @@ def _sum(name: str, a: Entry, b: Entry) -> Entry:
             f"{list(b.in_sum2.shape)} in the other",
             key=name,
         )
-    return Entry(a.in_sum2 + b.in_sum2, a.counts + b.counts)
+    return a + b

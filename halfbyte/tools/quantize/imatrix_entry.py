@@ -22,7 +22,13 @@ class Entry:
 
     def scaled(self, factor: float) -> Entry:
         """The same importance from `factor` times the tokens."""
-        return Entry(self.in_sum2 * np.float32(factor), self.counts * np.float32(factor))
+        with np.errstate(over="ignore"):  # whoever writes it refuses infinity
+            return Entry(self.in_sum2 * np.float32(factor), self.counts * np.float32(factor))
+
+    def __add__(self, other: Entry) -> Entry:
+        """Of the tokens of both."""
+        with np.errstate(over="ignore"):
+            return Entry(self.in_sum2 + other.in_sum2, self.counts + other.counts)
 
 
 def problem_of(entry: Entry) -> str:
@@ -32,4 +38,7 @@ def problem_of(entry: Entry) -> str:
             return f"has {what} that are no numbers"
         if (values < 0).any():
             return f"has negative {what}"
-    return ""
+    counts = np.broadcast_to(entry.counts[:, None], entry.in_sum2.shape)
+    with np.errstate(over="ignore"):
+        means = np.divide(entry.in_sum2, counts, out=np.zeros_like(entry.in_sum2), where=counts > 0)
+    return "" if np.isfinite(means).all() else "has sums too large for its counts"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import FormatError
+from ...errors import ConfigError, FormatError
 from ...formats import GGUFFile, GGUFWriter, StringArray, Typed, open_gguf
 from ...quant import FORMATS
 from .imatrix import CHUNK_SIZE, ImportanceMatrix
@@ -23,8 +23,15 @@ _SHOWN = 8
 
 
 def write_imatrix(matrix: ImportanceMatrix, path: str | PathLike[str]) -> None:
-    """Write the GGUF form; the file appears when it is complete. Raises what `GGUFWriter` does."""
+    """Write the GGUF form; the file appears when it is complete.
+
+    Raises what `GGUFWriter` does, and `ConfigError` for what `read_imatrix` would refuse.
+    """
     matrix = matrix.in_tokens(CHUNK_SIZE)
+    for name, entry in matrix.entries.items():
+        problem = problem_of(entry)
+        if problem:
+            raise ConfigError(f"{name!r} {problem}: this importance matrix cannot be written", key=name)
     metadata = {
         KIND: "imatrix",
         DATASETS: Typed(list(matrix.datasets), "string"),

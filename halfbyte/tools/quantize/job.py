@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import ConfigError
 from ...formats import GGUFFile
+from ...formats.new_file import check_place
 from ...quant.bits import BeyondHalf
 from ...quant.block import Bytes, Floats
 from .encoding import RowEncoder
@@ -71,13 +72,11 @@ def quantize(
 
 
 def check_target(file: GGUFFile, path: str | PathLike[str]) -> None:
-    """Raise `ConfigError` where a new file at `path` would replace what it is made from, or has no folder."""
+    """Raise `ConfigError` where a new file at `path` would replace what it is made from, or cannot be made."""
     target = Path(path)
+    check_place(target, "out")
     if any(target.exists() and target.samefile(part) for part in file.parts):
         raise ConfigError(f"{path}: is the source itself; give the new file another name", key="out")
-    if target.is_dir() or not target.parent.is_dir():
-        reason = "is a folder" if target.is_dir() else f"there is no folder {target.parent}"
-        raise ConfigError(f"{path}: {reason}; say where the new file shall be", key="out")
 
 
 def _pieces(work: Iterable[tuple[PlannedTensor, RowEncoder]]) -> Iterator[Piece]:
@@ -117,10 +116,28 @@ def _new_bytes(file: GGUFFile, piece: Piece) -> Bytes:
     if not tensor.changes:
         return data
     try:
-        return piece.encoder.encode(tensor, piece.expert, rows)
+        encoded = piece.encoder.encode(tensor, piece.expert, rows)
     except BeyondHalf as error:
         row = piece.start + error.block * tensor.target.block_len // tensor.info.columns
         raise ConfigError(f"tensor {tensor.name!r}, row {row}: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"tensor {tensor.name!r}: {error}", key=error.key) from error
+    if tensor.target.name in UNQUANTIZED:
+        _refuse_overflow(rows, encoded, piece)
+    return encoded
+
+
+def _refuse_overflow(rows: Floats, encoded: Bytes, piece: Piece) -> None:
+    """Floats of 16 bits have an infinity, which what is too large becomes without a word."""
+    format = piece.tensor.target
+    finite = np.isfinite(format.decode(encoded))
+    if not finite.all():
+        row, column = (int(i) for i in np.argwhere(~finite)[0])
+        wider = "bf16 or f32" if format.name == "f16" else "f32"
+        raise ConfigError(
+            f"tensor {piece.tensor.name!r} has {float(rows[row, column])!r} in row {piece.start + row}, column "
+            f"{column}, beyond what {format.name} can hold: keep the tensor in {wider}"
+        )
 
 
 def _refuse_unbounded(rows: Floats, piece: Piece) -> None:

@@ -18,6 +18,7 @@ from .encoding import NearestCodes, RowEncoder
 from .feedback import Feedback
 from .feedback_work import with_feedback
 from .imatrix import ImportanceMatrix
+from .imatrix_fit import check_fits
 from .job import quantize
 from .plan import Plan, PlannedTensor, make_plan
 from .target import Target, fit_target
@@ -48,8 +49,10 @@ class Quantizer:
     def plan(self, choices: Choices, target: Target | None = None) -> tuple[Plan, Choices]:
         """What the new file will be, and the choices that make it so: with a target they are found by measuring.
 
-        Raises what `make_plan`, `measured_candidates` and `fit_target` do.
+        Raises what `check_fits`, `make_plan`, `measured_candidates` and `fit_target` do.
         """
+        if self.matrix is not None:
+            check_fits(self.matrix, self.file)
         calibration = None if self.matrix is None else _facts(self.matrix)
         if target is None:
             return make_plan(self.file, choices, calibration), choices
