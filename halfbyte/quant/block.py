@@ -95,6 +95,8 @@ class BlockFormat:
         Raises `ConfigError` for a format that can only be read and for weights it cannot hold.
         """
         width = self.row_bytes(values.shape[-1])
+        if not values.size and (self.encode_blocks or self.encoder):
+            return np.empty((*values.shape[:-1], width), np.uint8)
         if self.encode_blocks is not None:
             blocks = np.ascontiguousarray(values, dtype=np.float32).reshape(-1, self.block_len)
             return self.encode_blocks(blocks).reshape(*values.shape[:-1], width)

@@ -17,16 +17,21 @@ PIECE = 2**18
 def encode_rows(format: BlockFormat, values: Floats, importance: Floats | None, search: Search) -> Bytes:
     """u8[rows, row_bytes] of f32[rows, M]; `importance` f32[M] is the mean square of what each column is multiplied by.
 
-    Rows do not influence each other. Raises `ConfigError` for a format without an encoder, for NaN and infinity, and
-    for weights beyond what the format can hold.
+    Rows do not influence each other. Raises `ConfigError` for a format without an encoder, for NaN and infinity, for
+    weights beyond what the format can hold, and for an importance of other columns or one that no mean square can be.
     """
     if format.encoder is None:
         raise ConfigError(f"{format.name} can be read but not written")
     rows, columns = values.shape
     packed = np.empty((rows, format.row_bytes(columns)), dtype=np.uint8)
-    step = max(1, PIECE // max(1, columns))
+    if importance is not None:
+        _check_importance(importance, columns)
+    if not values.size:
+        return packed
+    step = max(1, PIECE // columns)
     for start in range(0, rows, step):
-        piece = np.ascontiguousarray(values[start : start + step], dtype=np.float32)
+        with np.errstate(over="ignore"):  # infinity is refused below
+            piece = np.ascontiguousarray(values[start : start + step], dtype=np.float32)
         _refuse_unbounded(piece, start)
         weights = error_weights(piece, importance)
         blocks = piece.reshape(-1, format.block_len)
@@ -36,6 +41,14 @@ def encode_rows(format: BlockFormat, values: Floats, importance: Floats | None, 
             raise error.after(start * columns // format.block_len) from None
         packed[start : start + step] = part.reshape(len(piece), -1)
     return packed
+
+
+def _check_importance(importance: Floats, columns: int) -> None:
+    """NaN would make every scale a zero, and a number too few counts for all columns, both without a word."""
+    if importance.shape != (columns,):
+        raise ConfigError(f"the importance has shape {list(importance.shape)}, the rows have {columns} columns")
+    if not (np.isfinite(importance).all() and (importance >= 0).all()):
+        raise ConfigError("the importance has NaN, infinity or negative numbers, which no mean square is")
 
 
 def _refuse_unbounded(values: Floats, first: int) -> None:
