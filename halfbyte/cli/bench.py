@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from ..errors import ResourceError
 from . import terminal
 from .command import Command, Option
+from .json_text import json_text
 from .model import locate
 from .options import JSON, MODEL, THREADS
 from .progress import Bar
@@ -43,7 +43,7 @@ def run(values: Namespace) -> int:
     """Measure and print."""
     figures = measure(values, locate(values.model))
     if values.json:
-        terminal.line(json.dumps(figures))
+        terminal.line(json_text(figures))
     else:
         for name, value in figures.items():
             shown = f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import terminal
 from .command import Argument, Command, Option
+from .json_text import json_text
 from .model import locate
 from .options import FILE, JSON, MODEL_FORMS, THREADS, WINDOW
 from .perplexity import as_json, measured
@@ -34,7 +34,7 @@ def run(values: Namespace) -> int:
     inventories, unlike, errors = _look(paths, values.tensors)
     figures = None if text is None else measured(values, text, paths[1], paths[0])
     if values.json:
-        terminal.line(json.dumps(_as_json(inventories, unlike, errors, figures)))
+        terminal.line(json_text(_as_json(inventories, unlike, errors, figures)))
     else:
         _show(inventories, unlike, figures)
         if errors is not None:

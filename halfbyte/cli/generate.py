@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from . import terminal
 from .command import Argument, Command, Option
+from .json_text import json_text
 from .model import load
 from .options import CONTEXT, JSON, MAX_TOKENS, MODEL, SAMPLING, SPECIAL, THREADS, sampling
 from .speed import speed_line
@@ -57,7 +57,7 @@ def _print_json(llm: LLM, prompt: str | list[int], settings: dict[str, Any]) -> 
         "seed": answer.seed,
         "timings": timings,
     }
-    terminal.line(json.dumps(result))
+    terminal.line(json_text(result))
 
 
 COMMAND = Command(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError
+from ..errors import ConfigError, HalfbyteError
 from . import terminal
 from .command import Command, Option
 from .model import locate
@@ -35,10 +35,15 @@ def run(values: Namespace) -> int:
     for option in (FILES, OUT):
         if getattr(values, option.dest) is None:
             raise UsageError(f"{option.flag} missing; for example: {COMMAND.example}")
+    from ..formats.new_file import check_place
     from ..tools.quantize.imatrix_file import read_imatrix, write_imatrix
 
-    out = _checked(Path(values.out))
-    texts = [_text(path) for path in values.file]
+    out = Path(values.out)
+    # What would be refused after all the work is refused before it.
+    check_place(out, OUT.flag)
+    if out.exists():
+        _check_replaceable(out)
+    texts = [read_text(path) for path in values.file]
     earlier = [read_imatrix(path) for path in getattr(values, EARLIER.dest) or ()]
     matrix = _collect(values, texts)
     for other in earlier:
@@ -48,20 +53,16 @@ def run(values: Namespace) -> int:
     return 0
 
 
-def _checked(out: Path) -> Path:
-    """Refuse at once what would be refused after all the work."""
-    if out.is_dir():
-        raise ConfigError(f"{out} is a folder: name a file in it", key=OUT.flag)
-    if not out.absolute().parent.is_dir():
-        raise ConfigError(f"{out}: there is no folder {out.absolute().parent}; make it first", key=OUT.flag)
-    return out
+def _check_replaceable(out: Path) -> None:
+    """Let an importance matrix make way for a new one, but neither a model nor a text nor anything else."""
+    from ..tools.quantize.imatrix_file import read_imatrix
 
-
-def _text(path: str) -> str:
-    text = read_text(path)
-    if not text:
-        raise ConfigError(f"{path}: the text is empty; give one like those that the model will meet", key=FILES.flag)
-    return text
+    try:
+        read_imatrix(out)
+    except HalfbyteError:
+        raise ConfigError(
+            f"{out} exists already and is no importance matrix; give another name", key=OUT.flag
+        ) from None
 
 
 def _collect(values: Namespace, texts: list[str]) -> ImportanceMatrix:

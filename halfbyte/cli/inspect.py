@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from argparse import Namespace
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import terminal
 from .command import Command, Option
+from .json_text import json_text
 from .model import locate
 from .options import JSON, MODEL
 
@@ -29,7 +29,7 @@ def run(values: Namespace) -> int:
 
     with open_gguf(locate(values.model)) as file:
         if values.json:
-            terminal.line(json.dumps(_facts(file, values.tensors)))
+            terminal.line(json_text(_facts(file, values.tensors)))
         else:
             _show(file, values.tensors)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import terminal
 from .command import Command, Option
+from .json_text import json_text
 from .model import locate
 from .options import FILE, JSON, MODEL, THREADS, WINDOW
 from .parser import UsageError
@@ -32,7 +32,7 @@ def run(values: Namespace) -> int:
     base = None if values.base is None else locate(values.base)
     figures = measured(values, text, model, base, values.chunks)
     if values.json:
-        terminal.line(json.dumps(as_json(figures)))
+        terminal.line(json_text(as_json(figures)))
     else:
         _show(figures, values.window)
     return 0

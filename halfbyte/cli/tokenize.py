@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from . import terminal
 from .command import Argument, Command, Option
+from .json_text import json_text
 from .model import locate
 from .options import JSON, MODEL, SPECIAL
 from .typed_text import message
@@ -25,7 +25,7 @@ def run(values: Namespace) -> int:
     ids = tokenizer.encode(text, special=values.special, bos=False if values.no_bos else None)
     pieces = [tokenizer.token_text(token) for token in ids]
     if values.json:
-        terminal.line(json.dumps({"ids": ids, "pieces": pieces, "count": len(ids)}))
+        terminal.line(json_text({"ids": ids, "pieces": pieces, "count": len(ids)}))
     else:
         for token, piece in zip(ids, pieces, strict=True):
             terminal.line(f"{token:>7} {piece!r}")
