@@ -19,8 +19,12 @@ from ...errors import ConfigError
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
-DAMPING = 0.01
-"""Part of the mean diagonal that is added to the diagonal: what a short text did not show is not taken to be free."""
+DAMPING = 0.5
+"""Part of the mean diagonal that is added to the diagonal: what a text did not show is not taken to be free.
+
+Far more than a factor needs, because models meet other texts: with 16 k tokens of technical prose, errors that 0.01
+took down to a third there stayed what they were on a story; from 0.3 to 1 they came down by a third in both.
+"""
 _MORE = 10.0
 _BLOCK = 64
 """Columns factored by LAPACK at a time: so few that it uses no threads, whose number would show in the last bits."""
