@@ -51,6 +51,25 @@ class GGUFFile:
         Raises `FormatError` for a tensor the file does not have, and where the file has been cut since it was opened:
         touching pages that are gone would kill the process.
         """
+        part, info = self._locate(name)
+        return part.data[info.offset : info.offset + info.n_bytes].reshape(info.rows, -1)
+
+    def read_rows(self, name: str, start: int, stop: int) -> NDArray[np.uint8]:
+        """u8[n, row_bytes], a copy, for work so long that the file may be cut meanwhile.
+
+        Raises what `tensor_data` does, and never touches a page that is gone.
+        """
+        part, info = self._locate(name)
+        if part.file is None:
+            return self.tensor_data(name)[start:stop].copy()
+        row_bytes = info.n_bytes // info.rows
+        first, end = info.offset + start * row_bytes, info.offset + stop * row_bytes
+        data = part.file.read(first, end)
+        if len(data) < end - first:
+            raise _cut(part)
+        return data.reshape(stop - start, row_bytes)
+
+    def _locate(self, name: str) -> tuple[Part, TensorInfo]:
         if not self._parts:
             raise ConfigError(f"{self.path}: closed, open it again to read {name!r}")
         info = self.tensors.get(name)
@@ -58,7 +77,7 @@ class GGUFFile:
             raise FormatError(f"has no tensor {name!r}{nearest(name, self.tensors)}", path=self.path)
         part = self._parts[info.part]
         _check_whole((part,))
-        return part.data[info.offset : info.offset + info.n_bytes].reshape(info.rows, -1)
+        return part, info
 
     def whole(self) -> Callable[[], None]:
         """A check that raises `FormatError` once a part is shorter than it was; it works after `close` too."""
@@ -93,4 +112,8 @@ def open_gguf(path: str | PathLike[str]) -> GGUFFile:
 def _check_whole(parts: tuple[Part, ...]) -> None:
     for part in parts:
         if part.size_now() < len(part.data):
-            raise FormatError("the file has become shorter since it was opened: fetch it again", path=part.path)
+            raise _cut(part)
+
+
+def _cut(part: Part) -> FormatError:
+    return FormatError("the file has become shorter since it was opened: fetch it again", path=part.path)

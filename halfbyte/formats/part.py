@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConfigError, FormatError, ResourceError
 from .cursor import Cursor
+from .descriptor import Descriptor
 from .metadata import Metadata, read_metadata
 from .tensor_info import TensorInfo, read_tensor_infos
 
@@ -38,7 +39,10 @@ _IMPOSTORS: dict[bytes, str] = {
 
 @dataclass(frozen=True)
 class Part:
-    """`data` u8[size] is a read-only view of the mapping; it and all views of it keep the mapping alive."""
+    """`data` u8[size] is a read-only view of the mapping; it and all views of it keep the mapping alive.
+
+    `file` reads the same bytes; None on systems that cut no file that is mapped.
+    """
 
     path: Path
     version: int
@@ -47,11 +51,12 @@ class Part:
     tensors: dict[str, TensorInfo]
     data: NDArray[np.uint8]
     size_now: Callable[[], int]
+    file: Descriptor | None
 
 
 def open_part(path: Path) -> Part:
     """Map one file and check everything in it that another part cannot change."""
-    mapping = _map(path)
+    mapping, file = _map(path)
     data = np.frombuffer(mapping, np.uint8)
     cursor = Cursor(path, data)
     version = _read_version(cursor)
@@ -60,10 +65,10 @@ def open_part(path: Path) -> Part:
     metadata = read_metadata(cursor, n_keys)
     alignment = _alignment(path, metadata)
     tensors = read_tensor_infos(cursor, n_tensors, alignment)
-    return Part(path, version, alignment, metadata, tensors, data, mapping.size)
+    return Part(path, version, alignment, metadata, tensors, data, mapping.size, file)
 
 
-def _map(path: Path) -> mmap.mmap:
+def _map(path: Path) -> tuple[mmap.mmap, Descriptor | None]:
     try:
         # Opening a pipe would wait for its writer, so look before opening.
         kind = path.stat().st_mode
@@ -73,7 +78,8 @@ def _map(path: Path) -> mmap.mmap:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise FormatError("the file is empty: fetch it again", path=path)
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return mapping, Descriptor(file) if hasattr(os, "preadv") else None
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; check the path", key="path") from None
     except PermissionError:

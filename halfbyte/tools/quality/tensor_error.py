@@ -41,14 +41,14 @@ def tensor_errors(a: GGUFFile, b: GGUFFile, progress: Progress | None = None) ->
 
 
 def _error(a: GGUFFile, b: GGUFFile, info: TensorInfo, other: TensorInfo) -> float | None:
-    rows_a, rows_b = a.tensor_data(info.name), b.tensor_data(info.name)
     step = max(1, PIECE // info.columns)
     lost = energy = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for row in range(0, info.rows, step):
-            values = info.format.decode(rows_a[row : row + step]).astype(np.float64)
+            stop = min(row + step, info.rows)
+            values = info.format.decode(a.read_rows(info.name, row, stop)).astype(np.float64)
             energy += float(np.square(values).sum())
-            values -= other.format.decode(rows_b[row : row + step])
+            values -= other.format.decode(b.read_rows(info.name, row, stop))
             lost += float(np.square(values).sum())
     if lost == 0.0:
         return 0.0

@@ -108,7 +108,7 @@ def _in_order(pieces: Iterator[Piece], work: Callable[[Piece], Bytes], threads: 
 
 def _new_bytes(file: GGUFFile, piece: Piece) -> Bytes:
     tensor = piece.tensor
-    data = file.tensor_data(tensor.name)[piece.start : piece.stop]
+    data = file.read_rows(tensor.name, piece.start, piece.stop)
     if not tensor.changes and tensor.info.format.name not in UNQUANTIZED:
         return data
     rows = tensor.info.format.decode(data)
