@@ -16,6 +16,7 @@ from .parser import UsageError
 from .plan_table import show_plan
 from .progress import Bar
 from .size import read_size
+from .termination import unwinding
 from .text_file import read_text
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def run(values: Namespace) -> int:
     choices, target = _choices(values), _target(values)
     texts = [read_text(path) for path in values.file or ()]
     matrix = None if values.imatrix is None else read_imatrix(values.imatrix)
-    with open_gguf(locate(values.model)) as file, Bar() as bar:
+    with unwinding(), open_gguf(locate(values.model)) as file, Bar() as bar:
         if not values.dry_run:
             _check_out(file, values)
         work = Quantizer(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from halfbyte.cli.parser import UsageError
+from halfbyte.cli.progress import Bar
 from halfbyte.cli.quantize import RECIPE_NAMES
 from halfbyte.cli.size import read_size
 from halfbyte.formats import open_gguf
@@ -108,6 +111,24 @@ def test_the_source_is_safe_even_from_force(run, source: Path) -> None:
     assert done.code == 1
     assert "is the source itself" in done.err
     assert source.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_closed_terminal_or_a_kill_leaves_nothing(run, source: Path, out: Path, monkeypatch, name: str) -> None:
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+
+    def told(self: Bar, what: str, done: int, total: int) -> None:
+        if what == "quantize":
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(Bar, "__call__", told)
+    with pytest.raises(SystemExit) as ended:
+        run("quantize", str(source), str(out), "q4_0")
+    assert ended.value.code == 128 + number
+    assert [path.name for path in out.parent.iterdir() if "gguf" in path.name] == ["source.gguf"]
+    assert signal.getsignal(number) is before
 
 
 def test_few_bits_without_calibration_are_warned_of(run, tmp_path: Path, out: Path) -> None:
