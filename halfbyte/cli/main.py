@@ -11,6 +11,7 @@ from ..errors import HalfbyteError, nearest
 from ..registry import Registry
 from . import terminal
 from .command import Command
+from .interruption import noted
 from .parser import UsageError, help_text, parse, table
 
 COMMANDS: Registry[Command] = Registry(
@@ -55,7 +56,12 @@ def main(words: Sequence[str] | None = None) -> int:
     if debug:
         given.remove("--debug")
     try:
-        return _run(given)
+        with noted() as interruption:
+            return _run(given)
+    except ImportError:
+        if not interruption.happened:
+            raise
+        return INTERRUPTED
     except UsageError as wrong:
         terminal.error(str(wrong))
         named = [word for word in given[:1] if word in COMMANDS]

@@ -70,10 +70,18 @@ def _reader(option: Option) -> Callable[[str], object]:
 
 def _unexpected(word: str, command: Command) -> str:
     if not word.startswith("-") or word == "-":
-        return f"unexpected {word!r}; put a text of several words in quotes"
+        return f"unexpected {word!r}{_place_of_texts(command)}"
     flag = word.partition("=")[0]
     flags = [option.flag for option in command.options] + ["--help", "--debug"]
     return f"unknown option {flag}{nearest(flag, flags)}; put -- before a text that starts with a dash"
+
+
+def _place_of_texts(command: Command) -> str:
+    """What a word too many most likely was meant for."""
+    if any(option.flag == "--file" for option in command.options):
+        return f"; the file of a text stands behind --file, for example: {command.example}"
+    takes_text = any(argument.name in ("PROMPT", "TEXT") for argument in command.arguments)
+    return "; put a text of several words in quotes" if takes_text else f"; for example: {command.example}"
 
 
 def help_text(command: Command) -> str:

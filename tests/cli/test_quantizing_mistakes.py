@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from halfbyte.cli import main as main_module
 from halfbyte.cli.json_text import json_text
 from halfbyte.errors import ConfigError
 from halfbyte.formats.new_file import check_place
@@ -70,6 +72,43 @@ def test_an_importance_matrix_replaces_neither_the_model_nor_the_text(run, model
         assert (done.code, done.out) == (1, "")
         assert "exists already and is no importance matrix" in done.err
         assert precious.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [["perplexity", "m"], ["imatrix", "m"], ["quantize", "m", "new.gguf", "q4_0"]])
+def test_a_text_without_its_option_is_told_where_it_goes(run, words: list[str]) -> None:
+    done = run(*words, "text.txt")
+    assert (done.code, done.out) == (2, "")
+    assert "unexpected 'text.txt'; the file of a text stands behind --file, for example: halfbyte" in done.err
+
+
+def test_a_word_too_many_where_there_is_no_text_shows_an_example(run) -> None:
+    done = run("pull", "m", "n")
+    assert (done.code, "quotes" in done.err) == (2, False)
+    assert "unexpected 'n'; for example: halfbyte pull" in done.err
+
+
+def test_ctrl_c_that_an_import_turned_into_an_error_of_its_own_is_still_ctrl_c(run, monkeypatch) -> None:
+    def imported(words: list[str]) -> int:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("a bad install") from None
+        return 0
+
+    monkeypatch.setattr(main_module, "_run", imported)
+    before = signal.getsignal(signal.SIGINT)
+    done = run("chat")
+    assert (done.code, done.out, done.err) == (130, "", "")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_import_that_fails_by_itself_is_not_taken_for_ctrl_c(run, monkeypatch) -> None:
+    def imported(words: list[str]) -> int:
+        raise ImportError("a bad install")
+
+    monkeypatch.setattr(main_module, "_run", imported)
+    with pytest.raises(ImportError, match="a bad install"):
+        run("chat")
 
 
 @pytest.mark.parametrize("command", ["perplexity", "compare", "quantize", "imatrix"])
