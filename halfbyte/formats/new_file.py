@@ -91,4 +91,4 @@ class NewFile:
     def _explain(self, error: OSError) -> HalfbyteError:
         if error.errno in _FULL:
             return self._full(shutil.disk_usage(self.path.parent).free)
-        return ConfigError(f"{self.path}: cannot be written: {error.strerror}; check the folder", key="path")
+        return ConfigError(f"{self.path}: cannot be written: {error.strerror}; write elsewhere", key="path")
