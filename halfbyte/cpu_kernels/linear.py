@@ -55,6 +55,7 @@ def _float_rows(instr, row, shape, token, count, column, column_bytes):
     while token + len(shape) <= count:
         acc, w, x = zeros(shape), packed, load_i64(instr + X) + token * stride
         for _ in range(columns):
+            prefetch(shape, w, column_bytes)
             acc = add_scaled(acc, column(w), x, stride)
             w, x = w + column_bytes, x + 4
         store_result(instr, acc, row, token)
