@@ -1,8 +1,8 @@
 """How fast is the product with each block format? `python -m bench.kernels [FORMAT ...] [--isa ISA] [--threads N]`
 
 One token: packed bytes read a second from a stream of 4096-column weights larger than the cache, beside the read
-bandwidth measured between the formats. Many tokens: multiply-adds a second. Weights are random bytes: no product takes
-longer or shorter for what is in them.
+bandwidth measured between the formats. Many tokens: multiply-adds a second. Weights are encoded normal numbers: of
+random bytes some formats make subnormal products, which processors are slow at.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 
 from halfbyte.cpu_kernels import executable
 from halfbyte.cpu_kernels.bandwidth import read_gb_s
+from halfbyte.cpu_kernels.encoding import CompiledSearch
 from halfbyte.cpu_kernels.packed import FAMILY_OF, PACKED
 from halfbyte.model.backend import Weight
 from halfbyte.model.program import Embed, Linear, Program, StepBatch, TakeRows
 from halfbyte.quant import FORMATS
+from halfbyte.quant.encode_rows import encode_rows
 
 COLUMNS = 4096
 STREAM = 192 << 20
@@ -31,11 +33,11 @@ RUNS = 7
 
 
 def weight_of(name: str, rows: int, rng: np.random.Generator) -> Weight:
-    """A matrix of random bytes."""
-    row_bytes = FORMATS[name].row_bytes(COLUMNS)
-    piece = rng.integers(0, 256, (1024, row_bytes), np.uint8)
-    data = np.tile(piece, (-(-rows // 1024), 1))[:rows]
-    return Weight("w", FORMATS[name], (rows, COLUMNS), data)
+    """A matrix of sixteen different rows."""
+    values = (rng.standard_normal((16, COLUMNS)) * 0.02).astype(np.float32)
+    format = FORMATS[name]
+    few = format.encode(values) if format.encoder is None else encode_rows(format, values, None, CompiledSearch())
+    return Weight("w", format, (rows, COLUMNS), np.tile(few, (-(-rows // 16), 1))[:rows])
 
 
 def product(weight: Weight, tokens: int, isa: str | None, threads: int | None) -> executable.CpuExecutable:

@@ -109,6 +109,10 @@ def _choices(values: Namespace) -> Choices:
         given = " and ".join(([values.recipe] if values.recipe else []) + targets)
         wrong = f"{given} together" if given else "RECIPE missing"
         raise UsageError(f"{wrong}; give one RECIPE or one target, for example: {COMMAND.example}")
+    if values.chunks is not None and not values.file:
+        raise UsageError(f"{CHUNKS.flag} counts windows of a text, and none is given; give one ({TEXTS.flag})")
+    if values.recipe and values.out.lower() in RECIPE_NAMES.split():
+        raise UsageError(f"the new file's path comes before the recipe: {values.recipe} {values.out}")
     if targets and values.pure:
         raise UsageError(f"{PURE.flag} and {targets[0]} together: a target is met by a mix of formats")
     return Choices(

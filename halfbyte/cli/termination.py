@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -19,7 +20,9 @@ def unwinding() -> Iterator[None]:
 
     # Who started us with a signal ignored, as nohup does, wants it ignored.
     before = {each: signal.getsignal(each) for each in _SIGNALS}
-    ours = [each for each, handler in before.items() if handler is signal.SIG_DFL]
+    # Only the main thread may ask for signals; who runs a command elsewhere keeps them.
+    allowed = threading.current_thread() is threading.main_thread()
+    ours = [each for each, handler in before.items() if allowed and handler is signal.SIG_DFL]
     for each in ours:
         signal.signal(each, end)
     try:

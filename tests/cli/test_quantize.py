@@ -85,6 +85,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(run, source: Path, out: 
         (["--target-size", "1MB", "--pure"], 2, "--pure and --target-size together"),
         (["--target-size", "large"], 2, "--target-size: 'large' is no size; write 300MB"),
         (["--target-size", "1kB"], 1, "the target is too small: this model takes at least "),
+        (["q4_0", "--chunks", "2"], 2, "--chunks counts windows of a text, and none is given; give one (--file)"),
         (["q4_0", "--type", "ffn_down"], 1, "'ffn_down' is not REGEX=FORMAT"),
         (["q4_0", "--imatrix", "none.dat"], 1, "none.dat"),
         (["q4_0", "--file", "none.txt"], 1, "none.txt: cannot be read"),
@@ -95,6 +96,12 @@ def test_a_mistake_is_one_line_and_leaves_nothing(run, source: Path, out: Path, 
     assert (done.code, done.out) == (code, "")
     assert hint in done.err
     assert not out.exists()
+
+
+def test_path_and_recipe_in_the_wrong_order_are_told_the_right_one(run, source: Path, out: Path) -> None:
+    done = run("quantize", str(source), "q4_k_m", str(out))
+    assert (done.code, done.out) == (2, "")
+    assert f"the new file's path comes before the recipe: {out} q4_k_m" in done.err
 
 
 def test_a_second_loss_must_be_allowed(run, tmp_path: Path, out: Path) -> None:

@@ -13,13 +13,17 @@ ISAS_HERE = [name for name in isa.ISAS if isa.runs_here(isa.ISAS[name])]
 DETECTED = isa.detect().name
 FEW = ("q4_1", "q8_0", "q6_k", "iq4_xs", "iq2", "f16")
 """Families tried on instruction sets other than the detected one: small bytes, wide bytes, planes, tables, floats."""
+FIELDS_ONLY = ("q4_1", "q8_0", "q6_k", "f16")
+"""On AVX-512 without bit matrices, which differs from that with them by how fields of bytes are taken."""
 TABLES = ("q4_1", "f32")
 LLAMA = ("norm", "quantize", "angles", "rope_norm", "kv_write", "attention", "gated_silu", "take_rows", "top_k", "add")
 OTHERS = ("rope_neox", "gated_gelu_tanh", "gated_relu", "scale", "softcap")
 
 
 def families_on(isa_name):
-    return tuple(PACKED) if isa_name == DETECTED else FEW
+    if isa_name == DETECTED:
+        return tuple(PACKED)
+    return FIELDS_ONLY if isa_name == "avx512_vnni" else FEW
 
 
 @cache

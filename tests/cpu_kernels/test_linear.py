@@ -64,7 +64,7 @@ def test_two_threads_give_the_same_bits(case, count):
 def test_instruction_sets_agree_to_rounding(family, rng):
     x = rng.standard_normal((TOKENS, COLUMNS)).astype(np.float32)
     weight = random_weight(FORMAT_OF.get(family, family), ROWS, COLUMNS)
-    first, *others = (one_product(weight, x, isa_name=name) for name in ISAS_HERE)
+    first, *others = (one_product(weight, x, isa_name=name) for name in ISAS_HERE if family in families_on(name))
     for other in others:  # today they are equal to the bit
         assert distance(other, first) < BUDGET.get(family, QUANTIZED)
 
