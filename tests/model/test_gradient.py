@@ -91,4 +91,5 @@ def test_slopes_of_activations(kind):
 
 
 def test_every_op_has_its_reverse():
-    assert BACKWARD.keys() == OPS.keys() == set(Op.__subclasses__())
+    ours = {op for op in Op.__subclasses__() if op.__module__.startswith("halfbyte.")}  # tests make others
+    assert BACKWARD.keys() == OPS.keys() == ours
