@@ -16,7 +16,7 @@ from ...quant.encoder import Search
 from ...quant.walk import Walk
 from .feedback_blocks import BlockFeedback
 from .feedback_codes import CodeFeedback
-from .feedback_rows import RowErrors
+from .feedback_rows import Ahead, RowErrors
 from .hessian import Hessian
 
 SWEEPS = 1
@@ -44,19 +44,20 @@ class Feedback:
         rows = RowErrors(values, hessian)
         length = format.block_len
         blocks = [slice(start, start + length) for start in range(0, values.shape[1], length)]
+        ahead = Ahead(rows, hessian.forward)
         coded = []
         for block in blocks:
-            coded.append(coder.first(rows, block))
-            rows.settle(block, coded[-1].values)
+            coded.append(coder.first(rows, block, ahead.of(block)))
+            ahead.settle(block, coded[-1].values)
         for _ in range(self.sweeps):
+            ahead = Ahead(rows, hessian.matrix)
             for i, block in enumerate(blocks):
-                coded[i] = _improved(coder, rows, block, coded[i])
-                rows.settle(block, coded[i].values)
+                coded[i] = _improved(coder, rows, block, ahead.of(block), coded[i])
+                ahead.settle(block, coded[i].values)
         return np.concatenate([coder.data(each) for each in coded], axis=1)
 
 
-def _improved(coder: Any, rows: RowErrors, block: slice, now: Any) -> Any:
-    slope = rows.slope(block)
+def _improved(coder: Any, rows: RowErrors, block: slice, slope: Floats, now: Any) -> Any:
     best, most = now, np.zeros(slope.shape[1], np.float32)
     for other in coder.again(rows, block, slope, now):
         gain = rows.gain(block, slope, other.values)

@@ -32,14 +32,13 @@ class BlockFeedback:
     format: BlockFormat
     search: Search
 
-    def first(self, rows: RowErrors, block: slice) -> Packed:
+    def first(self, rows: RowErrors, block: slice, asked: Floats) -> Packed:
         """While no column behind the block is coded: with F' = I + F, errors before ask for `e F'[:b, b] F'[b, b]^-1`.
 
         What the block then misses costs `m F'[b, b] C F'[b, b]^T m^T`, of which a search can take the diagonal.
         """
         hessian = rows.hessian
         corner = hessian.forward[block, block].astype(np.float64) + np.eye(block.stop - block.start)
-        asked = rows.left_over(block) - rows.weights[block]
         targets = rows.weights[block] + np.linalg.solve(corner.T, asked).astype(np.float32)
         return self._coded(targets, (corner**2 @ hessian.cost[block]).astype(np.float32))
 

@@ -43,10 +43,10 @@ class CodeFeedback:
     search: Search
     walk: Walk
 
-    def first(self, rows: RowErrors, block: slice) -> Codes:
-        """While no column behind the block is coded."""
+    def first(self, rows: RowErrors, block: slice, asked: Floats) -> Codes:
+        """While no column behind the block is coded; the errors before it ask for `asked` f32[L, n] more."""
         hessian = rows.hessian
-        targets = rows.left_over(block)
+        targets = rows.weights[block] + asked
         fit = self._fit(targets, hessian.cost[block])
         codes, values = self.walk.codes(targets, rows.weights[block], hessian.forward[block, block], fit.grid)
         return Codes(fit, codes, values)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...model.backend import Progress
 from ...runtime.bare import BareModel
+from ...runtime.memory import free_memory
 from .calibration import readers_of
 from .encoding import FeedbackCodes, RowEncoder
 from .feedback import Feedback
@@ -17,8 +18,7 @@ from .moments import moments
 from .one_blas_thread import one_blas_thread
 from .plan import Plan, PlannedTensor
 
-BUDGET = 1 << 30
-"""Bytes of moments at a time: the text is read once for each such part of the model."""
+LEAST_BUDGET = 1 << 30
 
 
 def with_feedback(
@@ -36,7 +36,7 @@ def with_feedback(
         for value, names in readers_of(model).items()
         if any(name in left and left[name].changes for name in names)
     }
-    for moment in moments(model, windows, budget_bytes=BUDGET, values=list(changing), progress=progress):
+    for moment in moments(model, windows, budget_bytes=_budget(), values=list(changing), progress=progress):
         codes = FeedbackCodes(feedback, Hessian.of(moment.total))
         # While tensors are encoded, but not while the text is read.
         with one_blas_thread():
@@ -45,3 +45,8 @@ def with_feedback(
                     yield left.pop(name), codes
     for tensor in left.values():
         yield tensor, others
+
+
+def _budget() -> int:
+    """Bytes of moments at a time; the text is read once for each such part of the model, so half of what is free."""
+    return max(LEAST_BUDGET, (free_memory() or 0) // 2)
