@@ -11,7 +11,8 @@ from .memory import load_byte, load_u16, load_u32, store_byte, store_u16, store_
 
 
 @helper
-def _half(target, source, row):
+def move_half(target, source, row):
+    """Half-precision numbers of 16 rows lie side by side."""
     store_u16(target + 2 * row, load_u16(source))
 
 
@@ -22,7 +23,7 @@ def _minus_half(target, source, row):
 
 
 @helper
-def _bytes(target, source, row, count):
+def move_bytes(target, source, row, count):
     """`count` bytes, each to the next vector of 16 bytes."""
     for k in range(count):
         store_byte(target + 16 * k + row, load_byte(source + k))
@@ -54,22 +55,22 @@ def _fifth_bits(target, source, row):
 
 @helper
 def q4_0(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     _words(w + 32, s + 2, row, 4)
     return 18
 
 
 @helper
 def q4_1(w, s, row):
-    _half(w, s, row)
-    _half(w + 32, s + 2, row)
+    move_half(w, s, row)
+    move_half(w + 32, s + 2, row)
     _words(w + 64, s + 4, row, 4)
     return 20
 
 
 @helper
 def q5_0(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     _fifth_bits(w + 32, s + 2, row)
     _words(w + 96, s + 6, row, 4)
     return 22
@@ -77,8 +78,8 @@ def q5_0(w, s, row):
 
 @helper
 def q5_1(w, s, row):
-    _half(w, s, row)
-    _half(w + 32, s + 2, row)
+    move_half(w, s, row)
+    move_half(w + 32, s + 2, row)
     _fifth_bits(w + 64, s + 4, row)
     _words(w + 128, s + 8, row, 4)
     return 24
@@ -86,7 +87,7 @@ def q5_1(w, s, row):
 
 @helper
 def q8_0(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     for k in range(8):
         store_u32(w + 32 + 64 * k + 4 * row, load_u32(s + 2 + 4 * k) ^ 0x80808080)
     return 34
@@ -106,9 +107,9 @@ def _k_scales(w, s, row):
 
 @helper
 def q2_k(w, s, row):
-    _half(w, s + 80, row)
+    move_half(w, s + 80, row)
     _minus_half(w + 32, s + 82, row)
-    _bytes(w + 64, s, row, 16)
+    move_bytes(w + 64, s, row, 16)
     _words(w + 320, s + 16, row, 16)
     return 84
 
@@ -116,7 +117,7 @@ def q2_k(w, s, row):
 @helper
 def q3_k(w, s, row):
     """Scales lie in the low nibbles of 8 bytes, then in the high ones; 4 bytes hold the top bits, 2 at a time."""
-    _half(w, s + 108, row)
+    move_half(w, s + 108, row)
     for g in range(16):
         low = load_byte(s + 96 + g % 8) >> 4 * (g // 8) & 15
         high = load_byte(s + 104 + g % 4) >> 2 * (g // 4) & 3
@@ -128,7 +129,7 @@ def q3_k(w, s, row):
 
 @helper
 def q4_k(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     _minus_half(w + 32, s + 2, row)
     _k_scales(w, s + 4, row)
     _words(w + 320, s + 16, row, 32)
@@ -137,7 +138,7 @@ def q4_k(w, s, row):
 
 @helper
 def q5_k(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     _minus_half(w + 32, s + 2, row)
     _k_scales(w, s + 4, row)
     _words(w + 320, s + 16, row, 8)
@@ -147,8 +148,8 @@ def q5_k(w, s, row):
 
 @helper
 def q6_k(w, s, row):
-    _half(w, s + 208, row)
-    _bytes(w + 32, s + 192, row, 16)
+    move_half(w, s + 208, row)
+    move_bytes(w + 32, s + 192, row, 16)
     _words(w + 288, s, row, 32)
     _words(w + 2336, s + 128, row, 16)
     return 210
@@ -156,14 +157,14 @@ def q6_k(w, s, row):
 
 @helper
 def iq4_nl(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     _words(w + 32, s + 2, row, 4)
     return 18
 
 
 @helper
 def iq4_xs(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     high = load_u16(s + 2)
     for g in range(8):
         low = load_byte(s + 4 + g // 2) >> 4 * (g % 2) & 15
@@ -196,14 +197,14 @@ def nvfp4(w, s, row):
 
 @helper
 def tq2_0(w, s, row):
-    _half(w, s + 64, row)
+    move_half(w, s + 64, row)
     _words(w + 32, s, row, 16)
     return 66
 
 
 @helper
 def q1_0(w, s, row):
-    _half(w, s, row)
+    move_half(w, s, row)
     for g in range(4):
         _fifth_bits(w + 32 + 64 * g, s + 2 + 4 * g, row)
     return 18

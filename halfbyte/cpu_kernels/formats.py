@@ -8,9 +8,9 @@ holds as many groups as a block of the format. Formats of floats have one functi
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
+from . import level_formats
 from .fields import (
     add_1_bit_at_2,
     add_1_bit_at_4,
@@ -33,19 +33,7 @@ from .ops import (
     mul,
     same,
 )
-
-
-@helper
-def symmetric(scale, middle):
-    """Bytes stand `middle` above their value."""
-    return scale, mul(scale, same(-middle))
-
-
-@helper
-def symmetric_halves(first, second, middle):
-    """Both halves of a group so."""
-    return first, mul(first, same(-middle)), second, mul(second, same(-middle))
-
+from .scales import symmetric, symmetric_halves
 
 # --- blocks of 32: scales, (offsets), (fifth bits), nibbles ----------------------------------------------------------
 
@@ -207,7 +195,5 @@ def f32_column(w):
 
 def unpackers(family: str) -> tuple[Any, Any]:
     """The `chunks` and `scales` functions of a family whose activations are quantized."""
-    from . import level_formats
-
-    module = level_formats if hasattr(level_formats, f"{family}_chunks") else sys.modules[__name__]
-    return getattr(module, f"{family}_chunks"), getattr(module, f"{family}_scales")
+    found = vars(level_formats) | globals()
+    return found[f"{family}_chunks"], found[f"{family}_scales"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..quant import grids
 from . import packed
+from .blocks import move_bytes, move_half
 from .jit import helper
 from .memory import (
     load_byte,
@@ -95,11 +96,6 @@ def _nibbles(target, codes, row):
 
 
 @helper
-def _half(target, source, row):
-    store_u16(target + 2 * row, load_u16(source))
-
-
-@helper
 def _three_bits(w, codes, row):
     _third_bit(w + 160, codes, row)
     _two_bits(w + 672, codes, row)
@@ -112,7 +108,7 @@ def _three_bits(w, codes, row):
 def iq2_xxs(w, s, row):
     """A word of four places and one of four times 7 signs below the scale, every 32 weights."""
     codes = room_of_256()
-    _half(w, s, row)
+    move_half(w, s, row)
     for g in range(8):
         signs = load_u32(s + 6 + 8 * g)
         for i in range(4):
@@ -126,12 +122,11 @@ def iq2_xxs(w, s, row):
 @helper
 def iq2_xs(w, s, row):
     codes = room_of_256()
-    _half(w, s, row)
+    move_half(w, s, row)
     for i in range(32):
         place = load_u16(s + 2 + 2 * i)
         store_word(codes + 8 * i, _with_signs(IQ2_XS[place & 511], _even(place >> 9), 3))
-    for g in range(8):
-        store_byte(w + 32 + 16 * g + row, load_byte(s + 66 + g))
+    move_bytes(w + 32, s + 66, row, 8)
     _three_bits(w, codes, row)
     return 74
 
@@ -139,12 +134,11 @@ def iq2_xs(w, s, row):
 @helper
 def iq2_s(w, s, row):
     codes = room_of_256()
-    _half(w, s, row)
+    move_half(w, s, row)
     for i in range(32):
         place = load_byte(s + 2 + i) | (load_byte(s + 66 + i // 4) >> 2 * (i % 4) & 3) << 8
         store_word(codes + 8 * i, _with_signs(IQ2_S[place], load_byte(s + 34 + i), 3))
-    for g in range(8):
-        store_byte(w + 32 + 16 * g + row, load_byte(s + 74 + g))
+    move_bytes(w + 32, s + 74, row, 8)
     _three_bits(w, codes, row)
     return 82
 
@@ -152,7 +146,7 @@ def iq2_s(w, s, row):
 @helper
 def iq3_xxs(w, s, row):
     codes = room_of_256()
-    _half(w, s, row)
+    move_half(w, s, row)
     for g in range(8):
         signs = load_u32(s + 66 + 4 * g)
         for i in range(4):
@@ -167,7 +161,7 @@ def iq3_xxs(w, s, row):
 @helper
 def iq3_s(w, s, row):
     codes = room_of_256()
-    _half(w, s, row)
+    move_half(w, s, row)
     for i in range(32):
         place, high = s + 2 + 2 * i, load_byte(s + 66 + i // 4) >> 2 * (i % 4)
         first, second = load_byte(place) | (high & 1) << 8, load_byte(place + 1) | (high >> 1 & 1) << 8
@@ -182,7 +176,7 @@ def iq3_s(w, s, row):
 def iq1_s(w, s, row):
     """Codes are 0, 1, 2; a group's shift goes with its scale."""
     codes = room_of_256()
-    _half(w, s, row)
+    move_half(w, s, row)
     for g in range(8):
         high = load_u16(s + 34 + 2 * g)
         for i in range(4):
@@ -216,7 +210,7 @@ def iq1_m(w, s, row):
 def tq1_0(w, s, row):
     """Five digits of base 3 a byte, as a fraction of 256; after 48 bytes, 4 bytes with four."""
     codes = room_of_256()
-    _half(w, s + 52, row)
+    move_half(w, s + 52, row)
     for digit in range(5):
         power = 3**digit
         for i in range(32):

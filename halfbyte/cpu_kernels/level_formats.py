@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .fields import add_1_bit_at_2, nibbles, table, take_2_bits
-from .formats import symmetric, symmetric_halves
 from .jit import helper
 from .ops import fma, load_bits_as_f32, load_e8m0, load_f16, load_i8_as_f32, load_ue4m3, mul, same
 from .packed import IQ1, IQ2, IQ3_XXS, IQ4, MXFP4
+from .scales import symmetric, symmetric_halves
 
 iq4_levels = table("iq4_levels", IQ4.above_least)
 mxfp4_levels = table("mxfp4_levels", MXFP4.above_least)

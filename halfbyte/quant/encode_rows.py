@@ -7,6 +7,7 @@ import numpy as np
 from ..errors import ConfigError
 from .bits import BeyondHalf
 from .block import BlockFormat, Bytes, Floats
+from .bounds import first_unbounded
 from .encoder import Search
 from .error_weights import error_weights
 
@@ -52,10 +53,9 @@ def _check_importance(importance: Floats, columns: int) -> None:
 
 
 def _refuse_unbounded(values: Floats, first: int) -> None:
-    finite = np.isfinite(values)
-    if not finite.all():
-        row, column = (int(i) for i in np.argwhere(~finite)[0])
+    place = first_unbounded(values)
+    if place is not None:
         raise ConfigError(
-            f"row {first + row} has {float(values[row, column])!r} in column {column}, which no block format can hold; "
-            "the source is damaged, or its training diverged"
+            f"row {first + place[0]} has {float(values[place])!r} in column {place[1]}, which no block format can "
+            "hold; the source is damaged, or its training diverged"
         )

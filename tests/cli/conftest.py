@@ -11,6 +11,7 @@ import pytest
 
 import halfbyte
 from halfbyte.cli.main import main
+from halfbyte.runtime.backends import BACKENDS, build_reference
 from tests.cli.fake_llm import FakeLLM
 
 
@@ -62,3 +63,9 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[FakeLLM]:
 
 Run = Callable[..., Outcome]
 Words = Sequence[str]
+
+
+@pytest.fixture
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models run in NumPy: each test has a kernel cache of its own, which would be filled anew."""
+    monkeypatch.setattr(BACKENDS, "_resolved", {"cpu": build_reference})

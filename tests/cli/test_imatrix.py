@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halfbyte.runtime.backends import BACKENDS, build_reference
 from halfbyte.runtime.bare import BareModel
 from halfbyte.tools.quantize.imatrix_file import read_imatrix
 from tests.model.tiny import make_tiny_gguf
@@ -15,10 +14,7 @@ from tests.model.tiny import make_tiny_gguf
 TEXT = "the thing and then another one: " * 8
 
 
-@pytest.fixture(autouse=True)
-def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests have a kernel cache of their own, which every one of them would fill anew."""
-    monkeypatch.setattr(BACKENDS, "_resolved", {"cpu": build_reference})
+pytestmark = pytest.mark.usefixtures("no_kernels")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from halfbyte.runtime.backends import BACKENDS, build_reference
 from tests.model.tiny import make_tiny_gguf
 
 TEXT = "the thing and then another one: " * 8
@@ -15,10 +14,7 @@ FIGURES = {"perplexity", "perplexity_se", "tokens", "windows"}
 FAR = {"base_perplexity", "mean_kld", "mean_kld_se", "median_kld", "p99_kld", "max_kld", "top1"}
 
 
-@pytest.fixture(autouse=True)
-def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests have a kernel cache of their own, which every one of them would fill anew."""
-    monkeypatch.setattr(BACKENDS, "_resolved", {"cpu": build_reference})
+pytestmark = pytest.mark.usefixtures("no_kernels")
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from halfbyte.cli.json_text import json_text
 from halfbyte.errors import ConfigError
 from halfbyte.formats.new_file import check_place
 from halfbyte.quant.search import NUMPY
-from halfbyte.runtime.backends import BACKENDS, build_reference
 from halfbyte.tools.quantize import quantizer
 from halfbyte.tools.quantize.imatrix import ImportanceMatrix
 from halfbyte.tools.quantize.imatrix_entry import Entry
@@ -24,8 +23,7 @@ from tests.model.tiny import make_tiny_gguf
 
 
 @pytest.fixture(autouse=True)
-def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BACKENDS, "_resolved", {"cpu": build_reference})
+def _uncompiled(no_kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantizer, "CompiledSearch", lambda progress: NUMPY)
 
 

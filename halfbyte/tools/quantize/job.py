@@ -10,13 +10,12 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-
 from ...errors import ConfigError
 from ...formats import GGUFFile
 from ...formats.new_file import check_place
 from ...quant.bits import BeyondHalf
 from ...quant.block import Bytes, Floats
+from ...quant.bounds import first_unbounded
 from .encoding import RowEncoder
 from .plan import UNQUANTIZED, Plan, PlannedTensor
 
@@ -130,21 +129,22 @@ def _new_bytes(file: GGUFFile, piece: Piece) -> Bytes:
 def _refuse_overflow(rows: Floats, encoded: Bytes, piece: Piece) -> None:
     """Floats of 16 bits have an infinity, which what is too large becomes without a word."""
     format = piece.tensor.target
-    finite = np.isfinite(format.decode(encoded))
-    if not finite.all():
-        row, column = (int(i) for i in np.argwhere(~finite)[0])
+    place = first_unbounded(format.decode(encoded))
+    if place is not None:
         wider = "bf16 or f32" if format.name == "f16" else "f32"
         raise ConfigError(
-            f"tensor {piece.tensor.name!r} has {float(rows[row, column])!r} in row {piece.start + row}, column "
-            f"{column}, beyond what {format.name} can hold: keep the tensor in {wider}"
+            f"{_found(rows, place, piece)}, beyond what {format.name} can hold: keep the tensor in {wider}"
         )
 
 
 def _refuse_unbounded(rows: Floats, piece: Piece) -> None:
-    finite = np.isfinite(rows)
-    if not finite.all():
-        row, column = (int(i) for i in np.argwhere(~finite)[0])
+    place = first_unbounded(rows)
+    if place is not None:
         raise ConfigError(
-            f"tensor {piece.tensor.name!r} has {float(rows[row, column])!r} in row {piece.start + row}, column "
-            f"{column}: the source is damaged, or its training diverged; nothing was written"
+            f"{_found(rows, place, piece)}: the source is damaged, or its training diverged; nothing was written"
         )
+
+
+def _found(rows: Floats, place: tuple[int, int], piece: Piece) -> str:
+    row, column = place
+    return f"tensor {piece.tensor.name!r} has {float(rows[place])!r} in row {piece.start + row}, column {column}"

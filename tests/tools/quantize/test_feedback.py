@@ -107,12 +107,22 @@ def test_columns_that_never_had_input_spoil_nothing():
     assert np.abs(FORMATS["q4_0"].decode(data) - rows).max() < 4
 
 
-def test_rows_do_not_influence_each_other():
+@pytest.mark.parametrize("name", ["q4_0", "q4_k"])
+def test_rows_do_not_influence_each_other(name):
+    rows, moment = some_rows(5), correlated()
+    others = rows[::-1].copy()
+    others[2] = rows[2]
+    others[:2] *= 3
+    assert_array_equal(encoded(name, others, moment)[2], encoded(name, rows, moment)[2])
+
+
+def test_a_row_alone_comes_out_as_among_others():
     rows, moment = some_rows(5), correlated()
     together = encoded("q4_k", rows, moment)
     apart = np.concatenate([encoded("q4_k", rows[i : i + 1], moment) for i in range(5)])
     # The last bits of a matrix product depend on its shape, and where they tip a unit of a block its codes follow.
     assert np.mean(together == apart) > 0.9
+    assert np.isclose(cost("q4_k", apart, rows, moment), cost("q4_k", together, rows, moment), rtol=0.05)
 
 
 def test_weights_the_format_can_hold_stay_as_they_are():

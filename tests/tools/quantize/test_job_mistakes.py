@@ -52,6 +52,7 @@ def test_the_largest_weight_of_half_precision_is_not_refused(tmp_path):
     file = open_gguf(make_tiny_gguf(tmp_path / "source.gguf", n_layers=1, tensors={NAME: weights}))
     plan = make_plan(file, Choices(recipe_named("f16")))
     quantize(file, plan, tmp_path / "new.gguf", [(each, NearestCodes()) for each in plan.tensors])
+    assert (open_gguf(tmp_path / "new.gguf").tensor_data(NAME).view("<f2") == 65504).all()
 
 
 def test_means_beyond_float32_are_no_importance(tmp_path):
