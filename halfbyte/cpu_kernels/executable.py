@@ -19,16 +19,15 @@ from .arena import Arena, rounded
 from .calls import Angles, Call, Operand, Scratch
 from .instruction import LAYOUTS
 from .kernels import EXECUTOR
+from .kv_pages import PAGE_LEN, KvPages
 from .loader import LoadedKernels
 from .lower import Lowering
 from .packed import FAMILY_OF
 from .packing import PackedWeight, family_for, pack_all, packed_bytes, packer_of
-from .place import Placed, Plan, kv_page_bytes
+from .place import Placed, Plan
 
 log = logging.getLogger("halfbyte.cpu_kernels")
 
-PAGE_LEN = 16
-"""Tokens of a page: as many as a vector has lanes, since keys lie with the token innermost."""
 MOST_SORTED = 1024
 """Up to here the compiled selection is used; it inserts one by one, so a larger k is sorted as a whole."""
 
@@ -118,29 +117,17 @@ class CpuExecutable:
         size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
         size += sum(rounded(angle_bytes[table]) + rounded(8 * len(table.inv_freq)) for table in tables)
         arena = Arena(size, "the buffers of a step")
-        kv_bytes = kv_page_bytes(program, PAGE_LEN) * self.n_pages + 128 * len(program.kv_layers)
-        self._kv_arena = Arena(kv_bytes, "the key/value pages", huge=False)
+        self._kv = KvPages(program.kv_layers, self.n_pages)
+        self.page_bytes = self._kv.page_bytes
         angles: dict[tuple[RopeTable, str], int] = {}
         for table in tables:
             angles[table, "angles"] = arena.take(angle_bytes[table])
             angles[table, "inv_freq"] = _store(arena, np.asarray(table.inv_freq), 0)
         constants = {name: _store(arena, weight.decode().reshape(-1), 32) for name, weight in vectors.items()}
         pieces = [arena.take(size) for size in plan.sizes]
-        kv, work = self._take_kv(), arena.take(scratch * threads)
-        state = self._team.address
+        kv, work, state = self._kv.places, arena.take(scratch * threads), self._team.address
         rows = {name: self._weights[name].data.ctypes.data for name in plan.lowering.tables}
         return Placed(plan, arena, pieces, constants, self._packed, rows, kv, angles, work, scratch, state)
-
-    def _take_kv(self) -> dict[tuple[int, str], int]:
-        places = {}
-        self._kv_views = []
-        for index, layer in enumerate(self._program.kv_layers):
-            padded = -(-layer.value_size // 16) * 16
-            for part, channels in (("keys", layer.key_size), ("values", padded)):
-                page = 2 * PAGE_LEN * layer.kv_heads * channels
-                places[index, part] = address = self._kv_arena.take(page * self.n_pages)
-                self._kv_views.append(self._kv_arena.view(address, (self.n_pages, page), np.uint8))
-        return places
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
@@ -202,8 +189,19 @@ class CpuExecutable:
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""
-        for view in self._kv_views:
-            view[target] = view[source]
+        self._kv.copy(source, target)
+
+    def read_page(self, page: int, out: NDArray[np.uint8]) -> None:
+        """Copy all KV layers of a page into `out` u8[page_bytes]."""
+        self._check_open()
+        assert out.shape == (self.page_bytes,), out.shape
+        self._kv.read(page, out)
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """Make a page what `read_page` gave, by this or another executable of the same program."""
+        self._check_open()
+        assert data.shape == (self.page_bytes,), data.shape
+        self._kv.write(page, data)
 
     def info(self) -> dict[str, str | int]:
         """Facts for people. `packed_bytes` is what decoding one token reads of the weights."""
@@ -215,7 +213,7 @@ class CpuExecutable:
             "kernels_compiled": self._kernels.compiled,
             "threads": self._team.threads,
             "packed_bytes": sum(weight.n_bytes for weight in self._packed.values()),
-            "kv_bytes": self._kv_arena.size,
+            "kv_bytes": self._kv.arena.size,
             "buffer_bytes": self._placed.arena.size,
         }
 
@@ -230,7 +228,7 @@ class CpuExecutable:
                 return
             self._closed = True
             self._team.close()
-            del self._placed, self._weight_arena, self._kv_arena, self._kv_views, self._input, self._taps
+            del self._placed, self._weight_arena, self._kv, self._input, self._taps
             del self._flat
             self._weights.clear()
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.program import Program, RopeTable
+from ..model.program import RopeTable
 from .arena import Arena, rounded
 from .calls import (
     QUANTIZED,
@@ -233,11 +233,3 @@ class Placed:
 
 
 assert BYTES == 8 * WORDS
-
-
-def kv_page_bytes(program: Program, page_len: int) -> int:
-    """Bytes of one page over all layers: keys, and values padded to whole vectors, as halves."""
-    return sum(
-        2 * page_len * layer.kv_heads * (layer.key_size + -(-layer.value_size // 16) * 16)
-        for layer in program.kv_layers
-    )

@@ -38,6 +38,7 @@ class Executable(Protocol):
 
     page_len: int
     n_pages: int
+    page_bytes: int
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
@@ -53,6 +54,12 @@ class Executable(Protocol):
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""
+
+    def read_page(self, page: int, out: NDArray[np.uint8]) -> None:
+        """Copy all KV layers of a page into `out` u8[page_bytes]; not to be called during `run`."""
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """Make a page what `read_page` gave: of this executable, or of another made alike for the same program."""
 
     def info(self) -> dict[str, str | int]:
         """Facts for people: isa, kernels, threads, packed_bytes, kv_bytes."""

@@ -31,6 +31,7 @@ class ReferenceExecutable:
         self.page_len = page_len
         self.max_tokens = max_tokens
         self.kv = PagedKv(program.kv_layers, n_pages, page_len, kv_dtype)
+        self.page_bytes = self.kv.page_bytes
         self._weights = weights
         self._decoded: dict[str, NDArray[np.float32]] = {}
         self._tapped: dict[str, NDArray[np.float32]] = {}
@@ -57,6 +58,14 @@ class ReferenceExecutable:
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""
         self.kv.copy_page(source, target)
+
+    def read_page(self, page: int, out: NDArray[np.uint8]) -> None:
+        """Copy all KV layers of a page into `out` u8[page_bytes]."""
+        self.kv.read_page(page, out)
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """Make a page what `read_page` gave."""
+        self.kv.write_page(page, data)
 
     def info(self) -> dict[str, str | int]:
         """Facts for people."""

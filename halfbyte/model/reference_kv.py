@@ -39,6 +39,25 @@ class PagedKv:
         for store in self.keys + self.values:
             store[target] = store[source]
 
+    def read_page(self, page: int, out: NDArray[np.uint8]) -> None:
+        """Copy all layers of a page into `out` u8[page_bytes]."""
+        assert out.shape == (self.page_bytes,), out.shape
+        np.concatenate([store[page].reshape(-1).view(np.uint8) for store in self.keys + self.values], out=out)
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """The way back."""
+        assert data.shape == (self.page_bytes,), data.shape
+        begin = 0
+        for store in self.keys + self.values:
+            end = begin + store[page].nbytes
+            store[page] = data[begin:end].view(store.dtype).reshape(store.shape[1:])
+            begin = end
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of one page over all layers."""
+        return sum(store[:1].nbytes for store in self.keys + self.values)
+
     @property
     def n_bytes(self) -> int:
         """Bytes of all pages."""

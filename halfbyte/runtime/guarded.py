@@ -19,9 +19,10 @@ class GuardedExecutable:
     """
 
     def __init__(self, inner: Executable, check: Callable[[], None]) -> None:
-        self.page_len, self.n_pages = inner.page_len, inner.n_pages
+        self.page_len, self.n_pages, self.page_bytes = inner.page_len, inner.n_pages, inner.page_bytes
         self._inner, self._check = inner, check
         self.top_k, self.copy_page, self.tapped = inner.top_k, inner.copy_page, inner.tapped
+        self.read_page, self.write_page = inner.read_page, inner.write_page
         self.info, self.close = inner.info, inner.close
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:

@@ -57,7 +57,7 @@ def rounding_logits(model, monkeypatch, chunks=(LENGTH,)):
 def poison(runner):
     """Fill every page and every buffer between ops with bytes that are NaN however they are read."""
     placed = runner._placed
-    runner._kv_arena.bytes[:] = 255
+    runner._kv.arena.bytes[:] = 255
     for address, size in zip(placed.pieces, placed.plan.sizes, strict=True):
         placed.arena.view(address, (size,), np.uint8)[:] = 255
 

@@ -98,3 +98,16 @@ def test_after_a_page_was_copied(runner, whole):
         runner.copy_page(source, target)
     batch = step([(IDS[48:], 48, [10, 1, 8, 6, 7])], PAGE_LEN)
     assert np.array_equal(run_all(runner, [batch], VOCAB), whole[48:])
+
+
+def test_on_pages_that_another_executable_wrote(runner, runners, whole):
+    """Page by page through bytes, to other places of an executable with another number of threads."""
+    pages = [5, 1, 7, 2, 4]
+    other = runners[0] if runner is runners[1] else runners[1]
+    logits_of(other, [48])
+    for source, target in enumerate(pages[:3]):
+        data = np.full(other.page_bytes, 255, np.uint8)
+        other.read_page(source, data)
+        runner.write_page(target, data)
+    batch = step([(IDS[48:], 48, pages)], PAGE_LEN)
+    assert np.array_equal(run_all(runner, [batch], VOCAB), whole[48:])

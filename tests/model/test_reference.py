@@ -68,6 +68,16 @@ def test_a_copied_page_serves_another_sequence(model, ids):
     assert error(continued, run_all(executable(model), whole_prompt_batches(ids[:10], 8, [10]), V)[8:]) < 1e-5
 
 
+def test_a_page_serves_another_executable_as_bytes(model, ids):
+    source, target = executable(model), executable(model)
+    run_all(source, whole_prompt_batches(ids[:8], 8, [8], pages=[5]), V)
+    data = np.zeros(source.page_bytes, np.uint8)
+    source.read_page(5, data)
+    target.write_page(2, data)
+    continued = run_all(target, [step([(ids[8:10], 8, [2, 3])], 8)], V)
+    assert error(continued, run_all(source, [step([(ids[8:10], 8, [5, 3])], 8)], V)) < 1e-6
+
+
 def test_no_token_sees_what_comes_after_it(model, ids):
     changed = ids.copy()
     changed[40:] = (changed[40:] + 1) % V

@@ -20,6 +20,7 @@ class ToyExecutable:
     def __init__(self, *, n_pages: int = 16, page_len: int = 4, before_run=lambda batch: None) -> None:
         self.n_pages = n_pages
         self.page_len = page_len
+        self.page_bytes = 8 * page_len
         self.before_run = before_run
         self.steps = 0
         self.closed = 0
@@ -59,6 +60,17 @@ class ToyExecutable:
 
     def copy_page(self, source, target) -> None:
         raise AssertionError("nobody copies pages yet")
+
+    def read_page(self, page, out) -> None:
+        assert out.shape == (self.page_bytes,)
+        out[:] = self._slots_of(page).view(np.uint8)
+
+    def write_page(self, page, data) -> None:
+        assert data.shape == (self.page_bytes,)
+        self._slots_of(page)[:] = data.view(np.int64)
+
+    def _slots_of(self, page):
+        return self._kv[page * self.page_len : (page + 1) * self.page_len]
 
     def info(self):
         return {"isa": "toy", "kernels": "toy", "threads": 1, "packed_bytes": 0, "kv_bytes": 0}
