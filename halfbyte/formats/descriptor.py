@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import BinaryIO
+from io import FileIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ class Descriptor:
 
     _fd = -1
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: FileIO) -> None:
         self._fd = os.dup(file.fileno())
 
     def read(self, start: int, stop: int) -> NDArray[np.uint8]:

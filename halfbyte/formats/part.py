@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ConfigError, FormatError, ResourceError
+from ..errors import FormatError
 from .cursor import Cursor
 from .descriptor import Descriptor
+from .existing_file import cannot_open, open_existing
 from .metadata import Metadata, read_metadata
 from .tensor_info import TensorInfo, read_tensor_infos
 
@@ -69,27 +68,14 @@ def open_part(path: Path) -> Part:
 
 
 def _map(path: Path) -> tuple[mmap.mmap, Descriptor | None]:
-    try:
-        # Opening a pipe would wait for its writer, so look before opening.
-        kind = path.stat().st_mode
-        if not stat.S_ISREG(kind):
-            what = "a folder; name a .gguf file in it" if stat.S_ISDIR(kind) else "not a regular file"
-            raise ConfigError(f"{path}: is {what}", key="path")
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise FormatError("the file is empty: fetch it again", path=path)
+    with open_existing(path, ".gguf") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise FormatError("the file is empty: fetch it again", path=path)
+        try:
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             return mapping, Descriptor(file) if hasattr(os, "preadv") else None
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; check the path", key="path") from None
-    except PermissionError:
-        raise ConfigError(f"{path}: not allowed to read it; check its permissions", key="path") from None
-    except OSError as error:
-        if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-            raise ResourceError(f"{path}: cannot be mapped: {error.strerror}") from error
-        raise ConfigError(f"{path}: cannot be opened: {error.strerror}", key="path") from error
-    except ValueError as error:
-        raise ConfigError(f"{str(path)!r}: not a path: {error}", key="path") from None
+        except OSError as error:
+            raise cannot_open(path, error) from error
 
 
 def _read_version(cursor: Cursor) -> int:
