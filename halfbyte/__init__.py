@@ -16,14 +16,18 @@ from .errors import (
     CancelledError,
     ConfigError,
     ContextExceededError,
+    DeadlineExceededError,
     FormatError,
     HalfbyteError,
+    KvBudgetExceededError,
+    QueueFullError,
     RequestError,
     ResourceError,
     UnsupportedError,
 )
 
 if TYPE_CHECKING:
+    from .runtime.async_stream import AsyncStream
     from .runtime.completion import Completion, StreamEvent
     from .runtime.llm import LLM
     from .runtime.load import load
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "LLM": ".runtime.llm",
+    "AsyncStream": ".runtime.async_stream",
     "Completion": ".runtime.completion",
     "SamplingParams": ".runtime.sampling.params",
     "Stream": ".runtime.stream",
@@ -43,12 +48,16 @@ _LAZY = {
 
 __all__ = [
     "LLM",
+    "AsyncStream",
     "CancelledError",
     "Completion",
     "ConfigError",
     "ContextExceededError",
+    "DeadlineExceededError",
     "FormatError",
     "HalfbyteError",
+    "KvBudgetExceededError",
+    "QueueFullError",
     "RequestError",
     "ResourceError",
     "SamplingParams",

@@ -6,7 +6,10 @@
     ├── ConfigError        an argument is misspelt or out of range   (key)
     ├── ResourceError      the machine has not enough of something   (needed, free)
     └── RequestError       one request cannot be served, others can
-        ├── ContextExceededError   prompt longer than the context
+        ├── ContextExceededError   prompt longer than the context, or than max_prompt_tokens
+        ├── KvBudgetExceededError  more tokens than kv_memory holds
+        ├── QueueFullError         as many requests wait as max_queued allows
+        ├── DeadlineExceededError  not answered within timeout
         └── CancelledError         the caller took the request back
 
 A message says what is wrong, where, and what to do. An `AssertionError` is our own bug, never the caller's.
@@ -77,7 +80,24 @@ class RequestError(HalfbyteError):
 
 
 class ContextExceededError(RequestError):
-    """The prompt does not fit the context."""
+    """The prompt does not fit the context, or is longer than prompts may be."""
+
+
+class KvBudgetExceededError(RequestError):
+    """The request needs more KV pages than there are. Units: bytes."""
+
+    def __init__(self, message: str, *, needed: int, budget: int) -> None:
+        self.needed = needed
+        self.budget = budget
+        super().__init__(message)
+
+
+class QueueFullError(RequestError):
+    """As many requests wait as may; later there may be room."""
+
+
+class DeadlineExceededError(RequestError):
+    """The request did not end in the time it was given."""
 
 
 class CancelledError(RequestError):

@@ -14,12 +14,16 @@ from tests.source_tree import PACKAGE, ROOT, imports, package_of, parse, python_
 
 PUBLIC = [
     "LLM",
+    "AsyncStream",
     "CancelledError",
     "Completion",
     "ConfigError",
     "ContextExceededError",
+    "DeadlineExceededError",
     "FormatError",
     "HalfbyteError",
+    "KvBudgetExceededError",
+    "QueueFullError",
     "RequestError",
     "ResourceError",
     "SamplingParams",
@@ -32,12 +36,17 @@ PUBLIC = [
 ]
 
 METHODS = [
+    "achat",
+    "agenerate",
+    "astream",
+    "astream_chat",
     "chat",
     "close",
     "detokenize",
     "generate",
     "info",
     "logits",
+    "samples",
     "stream",
     "stream_chat",
     "tokenize",

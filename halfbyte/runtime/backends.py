@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+from ..errors import ConfigError
 from ..model.backend import Executable, Progress, Weight
 from ..model.program import Program
 from ..registry import Registry
 from .config import LoadConfig
+from .memory import free_memory
+from .sizes import parse_memory
 
 PAGE_LEN = 16
 
@@ -27,16 +31,32 @@ class Job:
         """Sequences of one step."""
         return min(self.config.max_num_seqs, self.config.max_num_batched_tokens)
 
-    @property
+    @cached_property
     def n_pages(self) -> int:
-        """Pages that hold one whole context, which all sequences share."""
-        return -(-self.config.context // PAGE_LEN)
+        """Pages that all sequences share: what `kv_memory` holds, or one whole context."""
+        whole, wanted = -(-self.config.context // PAGE_LEN), self.config.kv_memory
+        if wanted is None:
+            return whole
+        free = free_memory()
+        weights = sum(weight.data.nbytes for weight in self.weights.values())
+        n_bytes = parse_memory(wanted, "kv_memory", None if free is None else max(free - weights, 0))
+        if n_bytes < self.page_bytes:
+            raise ConfigError(
+                f"kv_memory={wanted!r} is less than a page of {PAGE_LEN} tokens, which takes {self.page_bytes} bytes",
+                key="kv_memory",
+            )
+        return n_bytes // self.page_bytes
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of keys and values of one page, two for each number."""
+        numbers = sum(layer.kv_heads * (layer.key_size + layer.value_size) for layer in self.program.kv_layers)
+        return 2 * numbers * PAGE_LEN
 
     @property
     def kv_bytes(self) -> int:
-        """Bytes of keys and values of all pages, two for each number."""
-        numbers = sum(layer.kv_heads * (layer.key_size + layer.value_size) for layer in self.program.kv_layers)
-        return 2 * numbers * self.n_pages * PAGE_LEN
+        """Bytes of keys and values of all pages."""
+        return self.page_bytes * self.n_pages
 
 
 Builder = Callable[[Job], Executable]

@@ -5,24 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import ConfigError, UnsupportedError
 
 KV_TYPES = ("f16",)
 """Types of the KV store's numbers."""
-_COUNTS = ("context", "max_num_batched_tokens", "max_num_seqs", "threads")
+_COUNTS = ("context", "max_num_batched_tokens", "max_num_seqs", "threads", "max_prompt_tokens", "max_queued")
+_OPTIONAL = ("threads", "max_prompt_tokens", "max_queued")
+
+
+class LoadOptions(TypedDict, total=False):
+    """Keywords of `load`: the fields of `LoadConfig`."""
+
+    context: int
+    threads: int | None
+    kv: str
+    kv_memory: int | float | str | None
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    max_prompt_tokens: int | None
+    max_queued: int | None
+    prompt_stretch: float
+    prefix_cache: bool
+    swap_space: int | str
+    backend: str
+    isa: str | None
 
 
 @dataclass(frozen=True)
 class LoadConfig:
     """How a model is loaded.
 
-    `context` is the most tokens of one sequence, prompt and answer together, at most what the model was made for; all
-    sequences share KV pages for that many. A step computes at most `max_num_batched_tokens` tokens (a longer prompt is
-    cut into chunks) of at most `max_num_seqs` sequences. `prefix_cache` keeps the beginnings of prompts so that the
-    next request with the same beginning skips it. `threads` None takes what suits the machine, `isa` None the best
-    instruction set it has.
+    `context` is the most tokens of one sequence, prompt and answer together, at most what the model was made for. All
+    sequences share KV pages of `kv_memory`: bytes, a size like "2GB", a share of the free memory (0.3), or None for
+    one context; numbers in them are of type `kv`. A step computes at most `max_num_batched_tokens` tokens (a longer
+    prompt is cut into chunks) of at most `max_num_seqs` sequences; beside answers under way prompts get so much of it
+    that a step takes about `prompt_stretch` times one without, or all of it for infinity. Further requests wait, at
+    most `max_queued` of them; prompts have at most `max_prompt_tokens`. `prefix_cache` keeps the beginnings of prompts
+    so that the next request with the same beginning skips it. Sequences whose pages are needed for more urgent ones go
+    to a temporary file of up to `swap_space`, or are computed again. `threads` None takes what suits the machine, `isa`
+    None the best instruction set it has.
 
     Raises `ConfigError` that names every value out of range, `UnsupportedError` for an unknown KV type.
     """
@@ -30,9 +53,14 @@ class LoadConfig:
     context: int = 4096
     threads: int | None = None
     kv: str = "f16"
+    kv_memory: int | float | str | None = None
     max_num_batched_tokens: int = 512
     max_num_seqs: int = 8
+    max_prompt_tokens: int | None = None
+    max_queued: int | None = None
+    prompt_stretch: float = 2.5
     prefix_cache: bool = True
+    swap_space: int | str = 0
     backend: str = "cpu"
     isa: str | None = None
 
@@ -50,7 +78,7 @@ class LoadConfig:
     def _problems(self) -> Iterator[tuple[str, str]]:
         for name in _COUNTS:
             value: Any = getattr(self, name)
-            if name == "threads" and value is None:
+            if name in _OPTIONAL and value is None:
                 continue
             whole = isinstance(value, Integral) and not isinstance(value, bool)
             if not (whole and 1 <= value < 2**31):
@@ -59,5 +87,8 @@ class LoadConfig:
             value = getattr(self, name)
             if not isinstance(value, str) and not (name == "isa" and value is None):
                 yield name, f"{name} must be a string, not {value!r}"
+        stretch: Any = self.prompt_stretch
+        if isinstance(stretch, bool) or not isinstance(stretch, (int, float)) or not stretch >= 1:
+            yield "prompt_stretch", f"prompt_stretch must be a number of at least 1, not {stretch!r}"
         if not isinstance(self.prefix_cache, bool):
             yield "prefix_cache", f"prefix_cache must be True or False, not {self.prefix_cache!r}"

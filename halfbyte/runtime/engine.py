@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Thread, current_thread
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ContextExceededError, RequestError, ResourceError
+from ..errors import ContextExceededError, KvBudgetExceededError, RequestError
 from ..model.backend import Executable
+from .limits import EngineLimits
 from .loop import EngineLoop
-from .memory import free_memory
+from .reader import RowReader
 from .request import Request
 from .sampling.params import SamplingParams
 from .sampling.sampler import Sampler
 from .sequence import Sequence
 
 TokenIds = NDArray[np.integer[Any]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of one answer: at most `max_tokens`, else up to the end of the context; see `Options`."""
+
+    params: SamplingParams
+    max_tokens: int | None = None
+    priority: int = 0
+    timeout: float | None = None
+    notify: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,7 @@ class EngineStatus:
 
     waiting: int
     running: int
+    swapped: int
     pages_free: int
     pages_cached: int
     pages_used: int
@@ -37,8 +53,8 @@ class EngineStatus:
 class Engine:
     """Runs requests over an executable, which it owns from here on. Any thread may call any method.
 
-    `context` is the most tokens of one sequence, prompt and answer together; the executable's pages must hold that
-    many. `facts` is the executable's `info`. Ends with `close`, when nobody holds it any more, or with the interpreter.
+    Requests share the executable's KV pages. `facts` is the executable's `info`. Ends with `close`, when nobody holds
+    it any more, or with the interpreter. `fingerprint` binds what is cached to the model.
     """
 
     def __init__(
@@ -46,86 +62,93 @@ class Engine:
         executable: Executable,
         *,
         vocab_size: int,
-        context: int,
+        limits: EngineLimits,
         eog_ids: frozenset[int] = frozenset(),
-        max_num_seqs: int = 8,
-        max_num_batched_tokens: int = 512,
         prefix_cache: bool = True,
+        fingerprint: bytes = b"",
+        swap_space: int = 0,
     ) -> None:
-        assert executable.n_pages * executable.page_len >= context
-        self.context = context
+        self.limits = limits
+        self.context = limits.context
         self.facts = executable.info()
         self._executable = executable
         self._eog_ids = eog_ids
-        self._vocab_size = vocab_size
+        self.vocab_size = vocab_size
         self._loop = EngineLoop(
             executable,
             vocab_size=vocab_size,
-            context=context,
-            max_num_seqs=min(max_num_seqs, max_num_batched_tokens),
-            max_num_batched_tokens=max_num_batched_tokens,
+            limits=limits,
             prefix_cache=prefix_cache,
+            fingerprint=fingerprint,
+            swap_space=swap_space,
         )
         self._thread = Thread(target=self._loop.run, name="halfbyte-engine", daemon=True)
         self._pid = os.getpid()
         self._finalizer = weakref.finalize(self, _shut_down, self._loop, self._thread, self._pid)
         self._thread.start()
 
-    def submit(self, prompt: TokenIds, params: SamplingParams, max_tokens: int | None = None) -> Request:
-        """Start an answer to `prompt` [n] of at most `max_tokens` tokens, or up to the end of the context.
+    def submit(self, prompt: TokenIds, ask: Ask) -> Request:
+        """Start an answer to `prompt` [n].
 
         Raises `RequestError` for a prompt that is empty or holds unknown tokens, `ContextExceededError` for one that
-        leaves no room for an answer.
+        leaves no room for an answer or is longer than prompts may be, `KvBudgetExceededError` for more than the pages
+        hold, `QueueFullError`.
         """
+        return self.submit_all(prompt, [ask])[0]
+
+    def submit_all(self, prompt: TokenIds, asks: list[Ask]) -> list[Request]:
+        """Start several answers to one prompt, which is computed once; all or none. Raises as `submit`."""
         self._check(prompt)
-        if len(prompt) >= self.context:
-            raise ContextExceededError(
-                f"the prompt has {len(prompt)} tokens and leaves no room for an answer in a context of {self.context}: "
-                "shorten it or load the model with a larger context="
-            )
-        room = self.context - len(prompt)
-        max_len = len(prompt) + (room if max_tokens is None else min(max_tokens, room))
-        sampler = Sampler(params, self._executable.top_k, prompt=prompt, capacity=max_len)
+        self._check_length(len(prompt), self.limits.max_prompt_tokens)
+        first = self._sequence(prompt, asks[0])
+        others = [self._branch(first, len(prompt), ask) for ask in asks[1:]]
         return self._enqueue(
-            Sequence(
-                prompt,
-                max_len=max_len,
-                page_len=self._executable.page_len,
-                eog_ids=self._eog_ids,
-                sampler=sampler,
-            )
+            [Request(s, timeout=a.timeout, notify=a.notify) for s, a in zip([first, *others], asks, strict=True)]
         )
 
-    def score(self, ids: TokenIds) -> Request:
-        """Start to write the logits of each of `ids` [n] into `request.sequence.scores` f32[n, V].
+    def fork(self, request: Request, num_tokens: int, ask: Ask) -> Request:
+        """Start an answer that begins with the first `num_tokens` of another; they share pages.
 
-        Raises as `submit` does, and `ResourceError` where they do not fit memory.
+        Raises as `submit`.
         """
+        self._check(request.sequence.ids[:num_tokens])
+        self._check_length(num_tokens, None)
+        child = self._branch(request.sequence, num_tokens, ask)
+        return self._enqueue([Request(child, timeout=ask.timeout, notify=ask.notify)])[0]
+
+    def read(self, ids: TokenIds, reader: RowReader) -> Request:
+        """Start to show `reader` the logits of each of `ids` [n]. Raises as `submit`."""
         self._check(ids)
         if len(ids) > self.context:
             raise ContextExceededError(
                 f"{len(ids)} tokens do not fit a context of {self.context}: load the model with a larger context="
             )
-        scores = _allocate(len(ids), self._vocab_size)
-        return self._enqueue(Sequence(ids, max_len=len(ids), page_len=self._executable.page_len, scores=scores))
+        self._check_pages(len(ids))
+        sequence = Sequence(ids, max_len=len(ids), page_len=self._executable.page_len, reader=reader)
+        return self._enqueue([Request(sequence)])[0]
 
     def cancel(self, request: Request) -> None:
         """Take a request back; it ends within a step. One that has ended is left alone."""
-        self._loop.cancel(request)
+        self._loop.inbox.cancel(request)
 
     def canceller(self, owner: object, request: Request) -> weakref.finalize[..., object]:
         """Cancels `request` when called, or when `owner` is collected; holds neither engine nor owner."""
-        finalizer = weakref.finalize(owner, self._loop.cancel, request)
+        finalizer = weakref.finalize(owner, self._loop.inbox.cancel, request)
         finalizer.atexit = False
         return finalizer
+
+    def call(self, function: Callable[[EngineLoop], T]) -> T:
+        """What `function` returns or raises in the engine's thread, between two steps."""
+        self._check_process()
+        loop = self._loop
+        return loop.inbox.call(lambda: function(loop))
 
     def status(self) -> EngineStatus:
         """A snapshot, taken while the engine runs on."""
         scheduler = self._loop.scheduler
-        pool = scheduler.pool
-        return EngineStatus(
-            len(scheduler.waiting), len(scheduler.running), pool.num_free, pool.num_cached, pool.num_used
-        )
+        pool, swapped = scheduler.pool, scheduler.num_swapped
+        waiting = len(scheduler.waiting) - swapped
+        return EngineStatus(waiting, len(scheduler.running), swapped, pool.num_free, pool.num_cached, pool.num_used)
 
     @property
     def closed(self) -> bool:
@@ -136,43 +159,90 @@ class Engine:
         """End all requests with `CancelledError`, then free memory and threads; may be called twice."""
         self._finalizer()
 
-    def _check(self, ids: TokenIds) -> None:
+    def _check_process(self) -> None:
         if self._pid != os.getpid():
             raise RequestError(
                 f"this model was loaded in process {self._pid} and its threads did not come along to this fork, "
                 f"{os.getpid()}: load it again here"
             )
+
+    def _check(self, ids: TokenIds) -> None:
+        self._check_process()
         if len(ids) == 0:
             raise RequestError("there are no tokens to start from: give a prompt that is not empty")
-        outside = np.flatnonzero((ids < 0) | (ids >= self._vocab_size))
+        outside = np.flatnonzero((ids < 0) | (ids >= self.vocab_size))
         if len(outside):
             place = int(outside[0])
             raise RequestError(
-                f"token {int(ids[place])} at position {place} is not in the vocabulary of 0..{self._vocab_size - 1}"
+                f"token {int(ids[place])} at position {place} is not in the vocabulary of 0..{self.vocab_size - 1}"
             )
 
-    def _enqueue(self, sequence: Sequence) -> Request:
-        request = Request(sequence)
-        if not self._loop.submit(request):
-            raise RequestError("the model is closed: load it again")
-        return request
+    def _check_length(self, num_tokens: int, most: int | None) -> None:
+        if num_tokens >= self.context:
+            raise ContextExceededError(
+                f"the prompt has {num_tokens} tokens and leaves no room for an answer in a context of {self.context}: "
+                "shorten it or load the model with a larger context="
+            )
+        if most is not None and num_tokens > most:
+            raise ContextExceededError(
+                f"the prompt has {num_tokens} tokens, and max_prompt_tokens allows {most}: shorten it"
+            )
 
+    def _max_len(self, num_tokens: int, ask: Ask) -> int:
+        """Most tokens of prompt and answer; raises where an asked-for length is more than the pages hold."""
+        held = self._executable.n_pages * self._executable.page_len
+        if ask.max_tokens is None:
+            self._check_pages(num_tokens + 1)
+            return min(self.context, held)
+        max_len = min(num_tokens + ask.max_tokens, self.context)
+        self._check_pages(max_len)
+        return max_len
 
-def _allocate(n_tokens: int, vocab_size: int) -> NDArray[np.float32]:
-    needed, free = 4 * n_tokens * vocab_size, free_memory()
-    if free is not None and needed > free:
-        raise ResourceError(
-            f"the logits of {n_tokens} tokens take {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: ask for "
-            "fewer at a time",
-            needed=needed,
-            free=free,
+    def _check_pages(self, num_tokens: int) -> None:
+        held = self._executable.n_pages * self._executable.page_len
+        if num_tokens > held:
+            token_bytes = self._executable.page_bytes // self._executable.page_len
+            raise KvBudgetExceededError(
+                f"{num_tokens} tokens of prompt and answer need {num_tokens * token_bytes / 1e6:.1f} MB of KV, and "
+                f"kv_memory holds {held} tokens: shorten the prompt, lower max_tokens or raise kv_memory",
+                needed=num_tokens * token_bytes,
+                budget=held * token_bytes,
+            )
+
+    def _sequence(self, prompt: TokenIds, ask: Ask) -> Sequence:
+        max_len = self._max_len(len(prompt), ask)
+        return Sequence(
+            prompt,
+            max_len=max_len,
+            page_len=self._executable.page_len,
+            eog_ids=self._eog_ids,
+            sampler=self._sampler(prompt, ask, max_len),
+            priority=ask.priority,
+            submitted_at=perf_counter(),
         )
-    return np.empty((n_tokens, vocab_size), np.float32)
+
+    def _branch(self, origin: Sequence, num_tokens: int, ask: Ask) -> Sequence:
+        max_len = self._max_len(num_tokens, ask)
+        return origin.fork(
+            num_tokens,
+            max_len=max_len,
+            sampler=self._sampler(origin.ids[:num_tokens], ask, max_len),
+            priority=ask.priority,
+            submitted_at=perf_counter(),
+        )
+
+    def _sampler(self, prompt: TokenIds, ask: Ask, max_len: int) -> Sampler:
+        return Sampler(ask.params, self._executable.top_k, prompt=prompt, capacity=max_len)
+
+    def _enqueue(self, requests: list[Request]) -> list[Request]:
+        loop = self._loop
+        loop.inbox.submit(requests, num_open=lambda: loop.num_open, most_open=self.limits.most_open)
+        return requests
 
 
 def _shut_down(loop: EngineLoop, thread: Thread, pid: int) -> None:
     if pid != os.getpid():  # a fork has neither the thread nor the executable's, and waiting for them would hang
         return
-    loop.stop()
+    loop.inbox.stop()
     if thread is not current_thread():  # garbage collection may run in the engine's own thread
         thread.join()

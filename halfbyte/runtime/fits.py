@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ResourceError
-from .backends import Job
+from .backends import PAGE_LEN, Job
 from .memory import free_memory
 
 
@@ -15,7 +15,8 @@ def check_memory(job: Job) -> None:
     if free is not None and weights + kv > free:
         raise ResourceError(
             f"the model needs {(weights + kv) / 1e9:.1f} GB ({weights / 1e9:.1f} GB of weights, {kv / 1e9:.1f} GB for "
-            f"a context of {job.config.context}) and {free / 1e9:.1f} GB are free: take a smaller context= or model",
+            f"{job.n_pages * PAGE_LEN} tokens of KV) and {free / 1e9:.1f} GB are free: take a smaller context= or "
+            "kv_memory=, or a smaller model",
             needed=weights + kv,
             free=free,
         )

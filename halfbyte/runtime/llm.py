@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RequestError, reject_unknown
+from ..errors import ConfigError, RequestError, reject_unknown
 from ..text import ChatTemplate, Detokenizer, StopStrings, Tokenizer, encode_chat
+from .assembly import Assembly
+from .async_stream import AsyncStream, Bell
 from .completion import Completion
 from .engine import Engine, TokenIds
 from .options import CHAT_NAMES, ChatOptions, Options, Plan, check_template_kwargs, resolve
+from .prompts import Messages, Prompt, Prompts, are_many, token_ids
+from .reader import KeepRows, RowReader
 from .sampling.params import SamplingParams
 from .stream import Stream
 
 if TYPE_CHECKING:
     from ..model.spec import ModelSpec
-
-Prompt = str | Sequence[int] | TokenIds
-"""Text, whose control tokens are plain text, or token ids."""
-
-Messages = Sequence[Mapping[str, Any]]
-"""`{"role": "user", "content": "..."}` and so on, oldest first."""
 
 
 class LLM:
@@ -66,37 +65,59 @@ class LLM:
     def detokenize(self, ids: Iterable[int], special: bool = False) -> str:
         """Text of `ids`; with `special` control tokens are spelt out, else left out. Raises `RequestError`."""
         known = ids if isinstance(ids, (Sequence, np.ndarray)) or not isinstance(ids, Iterable) else list(ids)
-        return self.tokenizer.decode(_token_ids(known).tolist(), special=special)
+        return self.tokenizer.decode(token_ids(known).tolist(), special=special)
 
     def logits(self, ids: Sequence[int] | TokenIds) -> NDArray[np.float32]:
-        """f32[T, V]: what the model expects after each of `ids`; computed in chunks of `max_num_batched_tokens`.
+        """f32[T, V]: what the model expects after each of `ids`.
 
         Raises `RequestError` for ids that are no tokens or do not fit the context, `ResourceError` where the result
         does not fit memory.
         """
-        request = self._engine.score(_token_ids(ids))
-        try:
-            while not request.receive().ended:
-                pass
-        except BaseException:
-            self._engine.cancel(request)
-            raise
-        assert request.sequence.scores is not None
-        return request.sequence.scores
+        array = token_ids(ids)
+        reader = KeepRows(len(array), self._engine.vocab_size)
+        self._read(array, reader)
+        return reader.rows
 
-    def generate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion:
-        """Continue `prompt` and wait for the whole answer. An exception in the wait, Ctrl-C too, cancels it.
+    @overload
+    def generate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion: ...
+
+    @overload
+    def generate(self, prompt: Prompts, **options: Unpack[Options]) -> list[Completion]: ...
+
+    def generate(self, prompt: Prompt | Prompts, **options: Unpack[Options]) -> Completion | list[Completion]:
+        """Continue `prompt` and wait for the whole answer; of several prompts all answers in the same order, computed
+        together. An exception in the wait, Ctrl-C too, cancels what is left.
 
         Raises `ConfigError` for a misspelt or impossible option, `RequestError` for a prompt that cannot be served.
         """
-        with self.stream(prompt, **options) as stream:
-            return stream.collect()
+        if not are_many(prompt):
+            with self.stream(cast("Prompt", prompt), **options) as stream:
+                return stream.collect()
+        with ExitStack() as stack:
+            streams = [stack.enter_context(self.stream(one, **options)) for one in prompt]
+            return [stream.collect() for stream in streams]
+
+    def samples(self, prompt: Prompt, n: int, **options: Unpack[Options]) -> list[Completion]:
+        """`n` answers to one prompt, which is computed and kept once. With a `seed`, each takes the next one.
+
+        Raises as `generate`.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ConfigError(f"n must be a whole number of at least 1, not {n!r}", key="n")
+        plan = resolve(options, self.sampling_defaults)
+        asks = [plan.sample(number).ask() for number in range(n)]
+        requests = self._engine.submit_all(self._ids(prompt), asks)
+        with ExitStack() as stack:
+            streams = [
+                stack.enter_context(self._open(Assembly(request, self._pieces(), StopStrings(plan.stop)), plan))
+                for request in requests
+            ]
+            return [stream.collect() for stream in streams]
 
     def stream(self, prompt: Prompt, **options: Unpack[Options]) -> Stream:
         """Continue `prompt`, piece by piece; closing the stream cancels. Raises as `generate`, at once."""
         plan = resolve(options, self.sampling_defaults)
-        ids = self.tokenize(prompt) if isinstance(prompt, str) else prompt
-        return self._start(ids, plan, Detokenizer(self.tokenizer, continues=True))
+        return self._start(self._ids(prompt), plan, self._pieces())
 
     def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
         """The model's next message, as `generate`; its chat template turns `messages` into a prompt."""
@@ -105,11 +126,28 @@ class LLM:
 
     def stream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Stream:
         """The model's next message, piece by piece, as `stream`."""
-        reject_unknown(options, CHAT_NAMES, "keyword")
-        template_kwargs = check_template_kwargs(options.pop("chat_template_kwargs", None))
+        ids, plan = self._chat(messages, options)
+        return self._start(ids, plan, Detokenizer(self.tokenizer))
+
+    async def agenerate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion:
+        """`generate` of one prompt for asyncio; a cancelled task cancels the request."""
+        async with self.astream(prompt, **options) as stream:
+            return await stream.collect()
+
+    def astream(self, prompt: Prompt, **options: Unpack[Options]) -> AsyncStream:
+        """`stream` for asyncio: `async for event in llm.astream(...)`."""
         plan = resolve(options, self.sampling_defaults)
-        rendered = self.template.render(messages, **template_kwargs)
-        return self._start(encode_chat(self.tokenizer, rendered), plan, Detokenizer(self.tokenizer))
+        return self._astart(self._ids(prompt), plan, self._pieces())
+
+    async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
+        """`chat` for asyncio; a cancelled task cancels the request."""
+        async with self.astream_chat(messages, **options) as stream:
+            return await stream.collect()
+
+    def astream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> AsyncStream:
+        """`stream_chat` for asyncio."""
+        ids, plan = self._chat(messages, options)
+        return self._astart(ids, plan, Detokenizer(self.tokenizer))
 
     def info(self) -> dict[str, str | int]:
         """Facts for people: those of the executable, the context, and how many pages are free, cached, used."""
@@ -127,18 +165,43 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _start(self, ids: Sequence[int] | TokenIds, plan: Plan, pieces: Detokenizer) -> Stream:
+    def _ids(self, prompt: Prompt) -> TokenIds:
+        return token_ids(self.tokenize(prompt) if isinstance(prompt, str) else prompt)
+
+    def _pieces(self) -> Detokenizer:
+        return Detokenizer(self.tokenizer, continues=True)
+
+    def _chat(self, messages: Messages, options: ChatOptions) -> tuple[TokenIds, Plan]:
+        reject_unknown(options, CHAT_NAMES, "keyword")
+        template_kwargs = check_template_kwargs(options.pop("chat_template_kwargs", None))
+        plan = resolve(options, self.sampling_defaults)
+        rendered = self.template.render(messages, **template_kwargs)
+        return token_ids(encode_chat(self.tokenizer, rendered)), plan
+
+    def _start(self, ids: TokenIds, plan: Plan, pieces: Detokenizer) -> Stream:
         stops = StopStrings(plan.stop)
-        request = self._engine.submit(_token_ids(ids), plan.params, plan.max_tokens)
-        return Stream(self._engine, request, pieces, stops)
+        return self._open(Assembly(self._engine.submit(ids, plan.ask()), pieces, stops), plan)
 
+    def _open(self, assembly: Assembly, plan: Plan) -> Stream:
+        return Stream(self._engine, assembly, lambda parent, options: self._branch(parent, plan, options))
 
-def _token_ids(ids: object) -> TokenIds:
-    """Whole numbers [n]; whether the vocabulary has them is the engine's to say."""
-    try:
-        array = np.asarray(ids)
-    except (TypeError, ValueError):
-        array = np.empty((0, 0))
-    if array.ndim != 1 or (array.size > 0 and array.dtype.kind not in "iu"):
-        raise RequestError(f"a prompt is text or a flat list of token ids, not {repr(ids)[:80]}")
-    return array
+    def _branch(self, parent: Assembly, plan: Plan, options: Options) -> Assembly:
+        pieces, stops = parent.branch()
+        fresh = resolve(options, replace(plan.params, seed=None))
+        num_tokens = parent.request.sequence.num_prompt + parent.num_tokens
+        request = self._engine.fork(parent.request, num_tokens, fresh.ask())
+        return Assembly(request, pieces, StopStrings(fresh.stop) if "stop" in options else stops)
+
+    def _astart(self, ids: TokenIds, plan: Plan, pieces: Detokenizer) -> AsyncStream:
+        bell = Bell()
+        request = self._engine.submit(ids, plan.ask(bell.ring))
+        return AsyncStream(self._engine, Assembly(request, pieces, StopStrings(plan.stop)), bell)
+
+    def _read(self, ids: TokenIds, reader: RowReader) -> None:
+        request = self._engine.read(ids, reader)
+        try:
+            while not request.receive().ended:
+                pass
+        except BaseException:
+            self._engine.cancel(request)
+            raise

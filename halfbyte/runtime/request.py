@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import NamedTuple
 
 from ..errors import HalfbyteError, RequestError, ResourceError
-from .sequence import FinishReason, Sequence
+from .sequence import Chosen, FinishReason, Sequence
 
 
 class Emission(NamedTuple):
     """What a step brought: a token, the end, or both. `at` is in seconds of `perf_counter`."""
 
-    token: int | None
+    chosen: Chosen | None
     ended: bool
     at: float
     error: HalfbyteError | None = None
@@ -25,37 +27,60 @@ _WAIT_S = 0.1 if sys.platform == "win32" else None
 
 
 class Request:
-    """Made by any thread; the engine's thread posts to it, one other thread receives."""
+    """Made by any thread; the engine's thread posts to it, one other thread receives.
 
-    def __init__(self, sequence: Sequence) -> None:
+    `timeout` is in seconds from now. `notify` is called in the engine's thread whenever something was posted.
+    """
+
+    def __init__(
+        self, sequence: Sequence, *, timeout: float | None = None, notify: Callable[[], None] | None = None
+    ) -> None:
         self.sequence = sequence
         self.submitted_at = perf_counter()
+        self.deadline = math.inf if timeout is None else self.submitted_at + timeout
         self.started_at: float | None = None
+        self.emitted_at: float | None = None
+        self._notify = notify
         self._mailbox: SimpleQueue[Emission] = SimpleQueue()
 
-    def post(self, token: int | None, *, ended: bool, at: float) -> None:
+    def post(self, chosen: Chosen | None, *, ended: bool, at: float) -> None:
         """Hand a token, the end, or both to the caller."""
-        self._mailbox.put(Emission(token, ended, at))
+        self._put(Emission(chosen, ended, at))
 
     def fail(self, error: Exception) -> None:
         """End with an error, which the caller's thread raises."""
-        self._mailbox.put(Emission(None, True, perf_counter(), _typed(error)))
+        self._put(Emission(None, True, perf_counter(), _typed(error)))
 
     def receive(self) -> Emission:
         """The next emission, waited for; raises the error of a request that failed."""
         while True:
             try:
-                emission = self._mailbox.get(timeout=_WAIT_S)
+                return _unless_failed(self._mailbox.get(timeout=_WAIT_S))
             except Empty:
                 continue
-            if emission.error is not None:
-                raise emission.error
-            return emission
+
+    def poll(self) -> Emission | None:
+        """The next emission if there is one; raises as `receive`."""
+        try:
+            return _unless_failed(self._mailbox.get_nowait())
+        except Empty:
+            return None
 
     @property
     def finish_reason(self) -> FinishReason | None:
         """Why the engine ended it; None before the end."""
         return self.sequence.finish_reason
+
+    def _put(self, emission: Emission) -> None:
+        self._mailbox.put(emission)
+        if self._notify is not None:
+            self._notify()
+
+
+def _unless_failed(emission: Emission) -> Emission:
+    if emission.error is not None:
+        raise emission.error
+    return emission
 
 
 def _typed(error: Exception) -> HalfbyteError:

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count as counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .pages import ROOT, Key, page_key
+from .cache.prefix_tree import Place
+from .reader import RowReader
 from .sampling.sampler import Sampler
 
 FinishReason = Literal["stop", "length"]
 """`stop`: an end token or a stop string; `length`: `max_tokens` or the context is full."""
 
+PATIENCE_S = 30.0
+"""Seconds of waiting that weigh as much as one step of priority."""
+
 _arrivals = counter()
+
+
+class Chosen(NamedTuple):
+    """A token that a sequence chose."""
+
+    token: int
 
 
 class Sequence:
     """Tokens, the pages that hold their keys and values, and how to go on.
 
-    A sequence with a `sampler` grows by one token whenever all it has is computed; one with `scores` f32[n, V] ends
-    there and has the logits of each of its tokens written into it. Between steps
-    `len(pages) == ceil(num_computed / page_len)`. Smaller `arrival` came earlier; `put_back` while it waits after older
-    ones took its pages. Owned by the engine's thread.
+    A sequence with a `sampler` grows by a token or more whenever all it has is computed; one with a `reader` ends there
+    and shows it the logits of each of its tokens. Between steps `len(pages) == ceil(num_computed / page_len)`. `drafts`
+    are tokens that may come next: they stand in `ids` behind the first `num_tokens` and are computed along to find out.
+    `place` is where the prefix tree holds its full pages. While `put_back` its pages were taken for others; those of
+    the first `num_swapped` tokens then wait in the `swap` places. `gone` once the scheduler has let go of it. Owned by
+    the engine's thread.
     """
 
     def __init__(
@@ -34,58 +47,114 @@ class Sequence:
         page_len: int,
         eog_ids: frozenset[int] = frozenset(),
         sampler: Sampler | None = None,
-        scores: NDArray[np.float32] | None = None,
+        reader: RowReader | None = None,
+        priority: int = 0,
+        submitted_at: float = 0.0,
+        seed: bytes = b"",
     ) -> None:
         assert 0 < len(prompt) <= max_len
-        assert (sampler is None) != (scores is None)
+        assert (sampler is None) != (reader is None)
         self.arrival = next(_arrivals)
+        self.priority = priority
+        self.rank = (submitted_at + PATIENCE_S * priority, self.arrival)
         self.ids = np.empty(max_len, np.int32)
         self.ids[: len(prompt)] = prompt
         self.num_prompt = self.num_tokens = len(prompt)
         self.num_computed = 0
         self.num_cached = 0
+        self.num_swapped = 0
+        self.swap: list[int] = []
+        self.drafts = 0
         self.max_len = max_len
         self.page_len = page_len
+        self.seed = seed
         self.pages: list[int] = []
-        self.keys: list[Key] = []
+        self.place: Place | None = None
+        self.origin: Sequence | None = None
         self.sampler = sampler
-        self.scores = scores
+        self.reader = reader
         self.eog_ids = eog_ids
         self.finish_reason: FinishReason | None = None
         self.done = False
+        self.gone = False
         self.put_back = False
 
     @property
     def num_new(self) -> int:
-        """Tokens that wait to be computed; at least one unless `done`."""
+        """Tokens that wait to be computed, drafts not counted; at least one unless `done`."""
         return self.num_tokens - self.num_computed
 
     def pages_for(self, num_tokens: int) -> int:
         """Pages that hold the first `num_tokens`."""
         return -(-num_tokens // self.page_len)
 
-    def add_pages(self, pages: list[int]) -> None:
-        """Append pages for the tokens to come."""
-        self.pages.extend(pages)
-
     def drop_pages(self) -> list[int]:
         """Give all pages up and forget what was computed."""
         pages, self.pages = self.pages, []
-        self.num_computed = 0
+        self.num_computed = self.drafts = 0
+        self.place = None
         return pages
 
-    def page_keys(self, num_pages: int) -> list[Key]:
-        """Keys of the first `num_pages` pages, which tokens fill."""
-        while len(self.keys) < num_pages:
-            start = len(self.keys) * self.page_len
-            tokens = self.ids[start : start + self.page_len].tobytes()
-            self.keys.append(page_key(self.keys[-1] if self.keys else ROOT, tokens))
-        return self.keys[:num_pages]
+    def trim_pages(self) -> list[int]:
+        """Give up the pages behind what is computed."""
+        keep = self.pages_for(self.num_computed)
+        if keep == len(self.pages):
+            return []
+        self.pages, dropped = self.pages[:keep], self.pages[keep:]
+        return dropped
+
+    def label(self, page: int) -> bytes:
+        """The tokens of a page as the prefix tree knows them."""
+        return self.ids[page * self.page_len : (page + 1) * self.page_len].tobytes()
+
+    def labels(self, stop: int) -> Iterator[bytes]:
+        """Labels of the pages before `stop`."""
+        return map(self.label, range(stop))
+
+    def fork(self, num_tokens: int, *, max_len: int, sampler: Sampler, priority: int, submitted_at: float) -> Self:
+        """A sequence that starts with the first `num_tokens` of this one, which its pages may be shared from."""
+        assert 0 < num_tokens <= self.num_tokens
+        child = type(self)(
+            self.ids[:num_tokens],
+            max_len=max_len,
+            page_len=self.page_len,
+            eog_ids=self.eog_ids,
+            sampler=sampler,
+            priority=priority,
+            submitted_at=submitted_at,
+            seed=self.seed,
+        )
+        child.origin = self
+        return child
+
+    def propose(self, tokens: list[int]) -> None:
+        """Let `tokens` be computed along, as many as fit."""
+        assert self.sampler is not None
+        room = self.max_len - self.num_tokens - 1
+        self.drafts = min(len(tokens), room)
+        self.ids[self.num_tokens : self.num_tokens + self.drafts] = tokens[: self.drafts]
+
+    def grow(self, rows: NDArray[np.float32]) -> list[Chosen]:
+        """Choose tokens by `rows` f32[1 + drafts, V] while each is the one drafted; `drafts` becomes how many were.
+
+        The tokens are those that would have been chosen one by one.
+        """
+        assert self.sampler is not None
+        chosen: list[Chosen] = []
+        for row in rows:
+            expected = self.ids[self.num_tokens] if len(chosen) < self.drafts else -1
+            token = self.sampler.sample(row, self.num_tokens)
+            chosen.append(Chosen(token))
+            self.accept(token)
+            if self.done or token != expected:
+                break
+        self.drafts = len(chosen) - 1
+        return chosen
 
     def advance(self, count: int) -> None:
         """Count `count` more tokens as computed."""
         self.num_computed += count
-        self.done = self.scores is not None and self.num_computed == self.num_tokens
+        self.done |= self.reader is not None and self.num_computed == self.num_tokens
 
     def accept(self, token: int) -> None:
         """Grow by a chosen token, or end: at an end token, which is left out, or when nothing more fits."""
@@ -104,3 +173,6 @@ class Sequence:
         """Raise `AssertionError` unless the invariants hold between steps."""
         assert 0 <= self.num_computed <= self.num_tokens <= self.max_len
         assert len(self.pages) == self.pages_for(self.num_computed)
+        assert self.drafts == 0
+        assert self.place is None or self.place.depth <= self.num_computed // self.page_len
+        assert self.put_back or not self.swap

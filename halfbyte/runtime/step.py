@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -11,17 +12,32 @@ from .sequence import Sequence
 
 
 class Share(NamedTuple):
-    """Tokens of `sequence` from its first uncomputed one on; logits of the last `num_rows` of them are wanted."""
+    """Tokens of `sequence` from its first uncomputed one on; logits of the last `num_rows` of them are wanted.
+
+    With drafts among the tokens, `num_rows` is one more than their number.
+    """
 
     sequence: Sequence
     num_tokens: int
     num_rows: int
 
 
-class StepPlan(NamedTuple):
-    """What one step computes. A sequence that wants the logits of every token has a step to itself."""
+@dataclass
+class StepPlan:
+    """What one step computes, and which pages move before: first swaps out, then copies, then swaps in.
 
-    shares: list[Share]
+    A page that is written by one move may have been read by one before, so the order matters.
+    """
+
+    shares: list[Share] = field(default_factory=list)
+    swaps_out: list[tuple[Sequence, list[int]]] = field(default_factory=list)
+    """Sequences and the pages that go to their places in swap."""
+    copies: list[tuple[int, int]] = field(default_factory=list)
+    """(page, page)"""
+    swaps_in: dict[int, tuple[Sequence, int]] = field(default_factory=dict)
+    """By arrival: a sequence that comes back, and how many of its pages need no reading."""
+    put_back: list[Sequence] = field(default_factory=list)
+    """Sequences that lost their pages to others."""
 
     @property
     def num_tokens(self) -> int:

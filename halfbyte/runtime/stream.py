@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, Unpack
 
-from ..text import Detokenizer, StopStrings
+from .assembly import Assembly
 from .completion import Completion, StreamEvent
 from .engine import Engine
-from .request import Request
-from .sequence import FinishReason
-from .timings import Timings
+
+if TYPE_CHECKING:
+    from .options import Options
+
+Branch = Callable[[Assembly, "Options"], Assembly]
+"""Starts another answer where an assembly is now."""
 
 
 class Stream(Iterator[StreamEvent]):
@@ -21,16 +24,12 @@ class Stream(Iterator[StreamEvent]):
     Text is made here, in the caller's thread, while the engine computes the next token already.
     """
 
-    def __init__(self, engine: Engine, request: Request, pieces: Detokenizer, stops: StopStrings) -> None:
+    def __init__(self, engine: Engine, assembly: Assembly, branch: Branch) -> None:
         self._engine = engine  # an engine lives as long as somebody waits for an answer
-        self._request = request
-        self._pieces = pieces
-        self._stops = stops
-        self._cancel = engine.canceller(self, request)
+        self._assembly = assembly
+        self._branch = branch
+        self._cancel = engine.canceller(self, assembly.request)
         self._ended = False
-        self._count = 0
-        self._first_at: float | None = None
-        self._last_at = 0.0
 
     def __iter__(self) -> Self:
         return self
@@ -39,10 +38,23 @@ class Stream(Iterator[StreamEvent]):
         if self._ended:
             raise StopIteration
         try:
-            return self._next_event()
+            event = None
+            while event is None:
+                event = self._assembly.push(self._assembly.request.receive())
         except BaseException:
             self.close()
             raise
+        if self._assembly.ended:
+            self.close()
+        return event
+
+    def fork(self, **options: Unpack[Options]) -> Stream:
+        """Another answer that goes on from what was taken of this one; both share the pages of their common beginning.
+
+        `options` go over those of this stream, save that the seed is drawn anew. Its events begin behind those that
+        were taken here. Raises as `LLM.stream`.
+        """
+        return Stream(self._engine, self._branch(self._assembly, options), self._branch)
 
     def close(self) -> None:
         """Cancel what is left; may be called twice."""
@@ -59,65 +71,4 @@ class Stream(Iterator[StreamEvent]):
 
     def collect(self) -> Completion:
         """Wait for the end; everything that had not been taken yet as one `Completion`."""
-        events = list(self)
-        last = events[-1]
-        sequence = self._request.sequence
-        assert last.finish_reason is not None
-        assert last.timings is not None
-        assert sequence.sampler is not None
-        return Completion(
-            text="".join(event.text for event in events),
-            ids=tuple(token for event in events for token in event.ids),
-            finish_reason=last.finish_reason,
-            timings=last.timings,
-            prompt_ids=tuple(sequence.ids[: sequence.num_prompt].tolist()),
-            seed=sequence.sampler.seed,
-        )
-
-    def _next_event(self) -> StreamEvent:
-        ids: list[int] = []
-        while True:
-            token, ended, at, _ = self._request.receive()
-            self._note(token, at)
-            text, stopped = "", False
-            if token is not None:
-                ids.append(token)
-                text, stopped = self._stops.push(self._pieces.push(token))
-            if stopped:
-                return self._last_event(text, ids, "stop")
-            if ended:
-                return self._flush(text, ids)
-            if text:
-                return StreamEvent(text, tuple(ids))
-
-    def _flush(self, text: str, ids: list[int]) -> StreamEvent:
-        reason = self._request.finish_reason
-        assert reason is not None
-        rest, stopped = self._stops.push(self._pieces.finish())
-        if stopped:
-            return self._last_event(text + rest, ids, "stop")
-        return self._last_event(text + rest + self._stops.finish(), ids, reason)
-
-    def _last_event(self, text: str, ids: list[int], reason: FinishReason) -> StreamEvent:
-        self.close()
-        return StreamEvent(text, tuple(ids), reason, self._timings())
-
-    def _note(self, token: int | None, at: float) -> None:
-        if self._first_at is None:
-            self._first_at = self._last_at = at
-        if token is not None:
-            self._count += 1
-            self._last_at = at
-
-    def _timings(self) -> Timings:
-        request = self._request
-        assert self._first_at is not None
-        assert request.started_at is not None
-        return Timings(
-            prompt_tokens=request.sequence.num_prompt,
-            cached_tokens=request.sequence.num_cached,
-            completion_tokens=self._count,
-            first_token_s=self._first_at - request.submitted_at,
-            prefill_s=self._first_at - request.started_at,
-            decode_s=self._last_at - self._first_at,
-        )
+        return self._assembly.completion(list(self))

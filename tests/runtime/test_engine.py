@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from halfbyte.errors import CancelledError, ContextExceededError, RequestError, ResourceError
+from halfbyte.runtime.reader import KeepRows
 from halfbyte.runtime.sampling.params import SamplingParams
 from tests.runtime.toy import (
-    GREEDY,
     VOCAB,
     Gate,
     ToyExecutable,
+    ask,
     ids_of,
     tokens_of,
     toy_answer,
@@ -36,11 +37,11 @@ def engine():
 
 
 def test_a_greedy_answer(engine):
-    assert tokens_of(engine.submit(ids_of(3, 1, 4), GREEDY, max_tokens=6)) == toy_answer([3, 1, 4], 6)
+    assert tokens_of(engine.submit(ids_of(3, 1, 4), ask(6))) == toy_answer([3, 1, 4], 6)
 
 
 def test_without_max_tokens_an_answer_fills_the_context(engine):
-    request = engine.submit(ids_of(*range(10)), GREEDY)
+    request = engine.submit(ids_of(*range(10)), ask())
     assert tokens_of(request) == toy_answer(range(10), 22)
     assert request.finish_reason == "length"
 
@@ -48,7 +49,7 @@ def test_without_max_tokens_an_answer_fills_the_context(engine):
 def test_an_end_token_ends_and_is_not_given_out():
     answer = toy_answer([5], 8)
     engine = toy_engine(eog_ids=frozenset(answer[3:4]))
-    request = engine.submit(ids_of(5), GREEDY, max_tokens=8)
+    request = engine.submit(ids_of(5), ask(8))
     assert tokens_of(request) == answer[: answer.index(answer[3])]
     assert request.finish_reason == "stop"
     engine.close()
@@ -58,14 +59,14 @@ def test_an_end_token_ends_and_is_not_given_out():
 def test_answers_do_not_depend_on_chunks(chunk):
     prompt = list(range(17))
     engine = toy_engine(max_num_batched_tokens=chunk)
-    assert tokens_of(engine.submit(ids_of(*prompt), GREEDY, max_tokens=5)) == toy_answer(prompt, 5)
+    assert tokens_of(engine.submit(ids_of(*prompt), ask(5))) == toy_answer(prompt, 5)
     engine.close()
 
 
 def test_answers_of_many_at_once_are_those_each_has_alone_and_all_pages_come_back():
     engine = toy_engine(ToyExecutable(n_pages=9), max_num_batched_tokens=10)
     prompts = [[i % VOCAB] * (1 + i % 13) for i in range(25)]
-    requests = [engine.submit(ids_of(*prompt), GREEDY, max_tokens=12) for prompt in prompts]
+    requests = [engine.submit(ids_of(*prompt), ask(12)) for prompt in prompts]
     assert [tokens_of(request) for request in requests] == [toy_answer(prompt, 12) for prompt in prompts]
     status = engine.status()
     assert (status.waiting, status.running, status.pages_used) == (0, 0, 0)
@@ -76,9 +77,9 @@ def test_answers_of_many_at_once_are_those_each_has_alone_and_all_pages_come_bac
 def test_a_seed_gives_the_same_tokens_alone_and_in_company():
     params = SamplingParams(temperature=1.5, top_k=0, top_p=1, min_p=0, seed=7, repeat_penalty=1.3)
     engine = toy_engine(prefix_cache=False)
-    alone = tokens_of(engine.submit(ids_of(1, 2), params, max_tokens=20))
-    company = [engine.submit(ids_of(9, i), SamplingParams(temperature=2, seed=i), max_tokens=25) for i in range(5)]
-    together = engine.submit(ids_of(1, 2), params, max_tokens=20)
+    alone = tokens_of(engine.submit(ids_of(1, 2), ask(20, params=params)))
+    company = [engine.submit(ids_of(9, i), ask(25, params=SamplingParams(temperature=2, seed=i))) for i in range(5)]
+    together = engine.submit(ids_of(1, 2), ask(20, params=params))
     assert tokens_of(together) == alone != toy_answer([1, 2], 20)
     assert len({tuple(tokens_of(request)) for request in company}) == 5
     engine.close()
@@ -86,19 +87,19 @@ def test_a_seed_gives_the_same_tokens_alone_and_in_company():
 
 def test_a_second_turn_computes_only_what_is_new(engine):
     first = list(range(20))
-    tokens_of(engine.submit(ids_of(*first), GREEDY, max_tokens=1))
-    request = engine.submit(ids_of(*first, 7, 8), GREEDY, max_tokens=3)
+    tokens_of(engine.submit(ids_of(*first), ask(1)))
+    request = engine.submit(ids_of(*first, 7, 8), ask(3))
     assert tokens_of(request) == toy_answer([*first, 7, 8], 3)
     assert request.sequence.num_cached == 20
 
 
 def test_scores_of_every_token_come_in_chunks_while_others_answer():
     engine = toy_engine(max_num_batched_tokens=8)
-    talker = engine.submit(ids_of(2), GREEDY, max_tokens=20)
+    talker = engine.submit(ids_of(2), ask(20))
     ids = ids_of(*range(19))
-    request = engine.score(ids)
-    tokens_of(request)
-    assert np.array_equal(request.sequence.scores, [toy_logits(ids[: i + 1]) for i in range(19)])
+    reader = KeepRows(len(ids), VOCAB)
+    tokens_of(engine.read(ids, reader))
+    assert np.array_equal(reader.rows, [toy_logits(ids[: i + 1]) for i in range(19)])
     assert tokens_of(talker) == toy_answer([2], 20)
     engine.close()
 
@@ -114,14 +115,14 @@ def test_scores_of_every_token_come_in_chunks_while_others_answer():
 )
 def test_prompts_that_cannot_be_served(engine, prompt, error, message):
     with pytest.raises(error, match=message):
-        engine.submit(ids_of(*prompt), GREEDY)
+        engine.submit(ids_of(*prompt), ask())
 
 
 def test_a_cancelled_request_ends_within_a_step_inside_its_prompt():
     gate = Gate()
     executable = ToyExecutable(before_run=gate)
     engine = toy_engine(executable, max_num_batched_tokens=8)
-    request = engine.submit(ids_of(*range(31)), GREEDY)
+    request = engine.submit(ids_of(*range(31)), ask())
     assert gate.entered.acquire(timeout=10)
     engine.cancel(request)
     gate.open.release()
@@ -133,17 +134,17 @@ def test_a_cancelled_request_ends_within_a_step_inside_its_prompt():
 
 
 def test_cancelling_what_has_ended_or_twice_changes_nothing(engine):
-    request = engine.submit(ids_of(1), GREEDY, max_tokens=2)
+    request = engine.submit(ids_of(1), ask(2))
     tokens_of(request)
     engine.cancel(request)
     engine.cancel(request)
-    assert tokens_of(engine.submit(ids_of(1), GREEDY, max_tokens=2)) == toy_answer([1], 2)
+    assert tokens_of(engine.submit(ids_of(1), ask(2))) == toy_answer([1], 2)
 
 
 def test_a_waiting_request_can_be_cancelled():
     gate = Gate()
     engine = toy_engine(ToyExecutable(before_run=gate), max_num_seqs=1)
-    first, second = (engine.submit(ids_of(1), GREEDY, max_tokens=1) for _ in range(2))
+    first, second = (engine.submit(ids_of(1), ask(1)) for _ in range(2))
     assert gate.entered.acquire(timeout=10)
     engine.cancel(second)
     gate.open.release()
@@ -164,9 +165,9 @@ def test_an_error_in_a_step_ends_its_requests_and_the_engine_lives(raised, seen)
     engine = toy_engine(ToyExecutable(before_run=fail))
     seen = seen if isinstance(seen, type) else type(seen)
     with pytest.raises(seen) as caught:
-        tokens_of(engine.submit(ids_of(13), GREEDY))
+        tokens_of(engine.submit(ids_of(13), ask()))
     assert caught.value is raised or caught.value.__cause__ is raised
-    assert tokens_of(engine.submit(ids_of(1), GREEDY, max_tokens=3)) == toy_answer([1], 3)
+    assert tokens_of(engine.submit(ids_of(1), ask(3))) == toy_answer([1], 3)
     assert engine.status().pages_used == 0
     engine.close()
 
@@ -179,7 +180,7 @@ def test_a_row_without_finite_logits_ends_that_request_alone():
             logits[beginnings[batch.seq_of[batch.logit_rows]] == 2] = np.nan
 
     engine = toy_engine(Broken())
-    good, bad = (engine.submit(ids_of(token), GREEDY) for token in (1, 2))
+    good, bad = (engine.submit(ids_of(token), ask()) for token in (1, 2))
     with pytest.raises(RequestError, match="no finite logit"):
         tokens_of(bad)
     assert tokens_of(good) == toy_answer([1], 31)
@@ -191,7 +192,7 @@ def test_closing_ends_all_requests_frees_the_executable_and_may_be_done_twice():
     gate = Gate()
     executable = ToyExecutable(before_run=gate)
     engine = toy_engine(executable, max_num_seqs=1)
-    requests = [engine.submit(ids_of(1), GREEDY) for _ in range(3)]
+    requests = [engine.submit(ids_of(1), ask()) for _ in range(3)]
     assert gate.entered.acquire(timeout=10)
     gate.open.release()
     closer = threading.Thread(target=engine.close)
@@ -207,14 +208,14 @@ def test_closing_ends_all_requests_frees_the_executable_and_may_be_done_twice():
         with pytest.raises(CancelledError, match="closed"):
             tokens_of(request)
     with pytest.raises(RequestError, match="the model is closed"):
-        engine.submit(ids_of(1), GREEDY)
+        engine.submit(ids_of(1), ask())
 
 
 def test_an_engine_nobody_holds_stops_its_thread_and_frees_the_executable():
     executable = ToyExecutable()
     engine = toy_engine(executable)
     thread = engine._thread
-    tokens_of(engine.submit(ids_of(1), GREEDY, max_tokens=2))
+    tokens_of(engine.submit(ids_of(1), ask(2)))
     del engine
     gc.collect()
     assert not thread.is_alive()
@@ -222,11 +223,11 @@ def test_an_engine_nobody_holds_stops_its_thread_and_frees_the_executable():
 
 
 def test_an_idle_engine_sleeps(engine):
-    tokens_of(engine.submit(ids_of(1), GREEDY, max_tokens=2))
+    tokens_of(engine.submit(ids_of(1), ask(2)))
     wakes = []
-    wait = engine._loop._wake.wait
-    engine._loop._wake.wait = lambda *limit: wakes.append(limit) or wait(*limit)
-    tokens_of(engine.submit(ids_of(1), GREEDY, max_tokens=2))
+    wait = engine._loop.inbox._wake.wait
+    engine._loop.inbox._wake.wait = lambda *limit: wakes.append(limit) or wait(*limit)
+    tokens_of(engine.submit(ids_of(1), ask(2)))
     wait_until(lambda: wakes)
     time.sleep(0.05)
     assert wakes == [()]
@@ -235,17 +236,17 @@ def test_an_idle_engine_sleeps(engine):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_is_refused_and_can_still_end(engine):
-    tokens_of(engine.submit(ids_of(1), GREEDY, max_tokens=2))
+    tokens_of(engine.submit(ids_of(1), ask(2)))
     child = os.fork()
     if child == 0:
         try:
-            engine.submit(ids_of(1), GREEDY)
+            engine.submit(ids_of(1), ask())
         except RequestError as error:
             engine.close()
             os._exit(0 if "load it again" in str(error) else 1)
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert tokens_of(engine.submit(ids_of(1), GREEDY, max_tokens=2)) == toy_answer([1], 2)
+    assert tokens_of(engine.submit(ids_of(1), ask(2))) == toy_answer([1], 2)
 
 
 def test_threads_that_submit_and_cancel_at_will_leave_nothing_behind():
@@ -257,7 +258,7 @@ def test_threads_that_submit_and_cancel_at_will_leave_nothing_behind():
         for _ in range(12):
             prompt = [dice.randrange(VOCAB)] * dice.randint(1, 20)
             count = dice.randint(1, 12)
-            request = engine.submit(ids_of(*prompt), GREEDY, max_tokens=count)
+            request = engine.submit(ids_of(*prompt), ask(count))
             try:
                 if dice.random() < 0.4:
                     engine.cancel(request)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from halfbyte import ConfigError, RequestError, ResourceError
-from halfbyte.runtime import engine as engine_module
+from halfbyte.runtime import reader as reader_module
 from tests.runtime.toy import VOCAB
 from tests.runtime.toy_llm import toy_llm
 
@@ -51,7 +51,7 @@ def test_a_chat_option_is_none_of_generate(llm):
         llm.generate("BC", chat_template_kwargs={})
 
 
-@pytest.mark.parametrize("prompt", [[1.5], [[1]], [[1], [1, 2]], [None], ["B"], 3, [2**70], [True], b"BC"])
+@pytest.mark.parametrize("prompt", [[1.5], [[[1]]], [[1], [1.5]], [None], ["B", 1], 3, [2**70], [True], b"BC"])
 def test_prompts_that_are_no_tokens(llm, prompt):
     with pytest.raises(RequestError, match="flat list of token ids"):
         llm.generate(prompt)
@@ -83,7 +83,7 @@ def test_prompts_outside_the_vocabulary_or_empty(llm, prompt):
 
 
 def test_logits_that_do_not_fit_memory_are_refused_with_bytes(llm, monkeypatch):
-    monkeypatch.setattr(engine_module, "free_memory", lambda: 399)
+    monkeypatch.setattr(reader_module, "free_memory", lambda: 399)
     with pytest.raises(ResourceError) as caught:
         llm.logits([1, 2])
     assert (caught.value.needed, caught.value.free) == (2 * VOCAB * 4, 399)

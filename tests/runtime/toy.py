@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import fields
 
 import numpy as np
 
-from halfbyte.runtime.engine import Engine
+from halfbyte.runtime.engine import Ask, Engine
+from halfbyte.runtime.limits import EngineLimits
 from halfbyte.runtime.sampling.params import SamplingParams
 
 VOCAB = 50
+LIMITS = {field.name for field in fields(EngineLimits)}
 EMPTY = -1
 
 
@@ -59,7 +62,7 @@ class ToyExecutable:
         return ids, logits[ids]
 
     def copy_page(self, source, target) -> None:
-        raise AssertionError("nobody copies pages yet")
+        self._slots_of(target)[:] = self._slots_of(source)
 
     def read_page(self, page, out) -> None:
         assert out.shape == (self.page_bytes,)
@@ -92,7 +95,12 @@ def toy_answer(prompt, count):
 
 
 def toy_engine(executable=None, *, context=32, **options) -> Engine:
-    return Engine(executable or ToyExecutable(), vocab_size=VOCAB, context=context, **options)
+    limits = {name: options.pop(name) for name in LIMITS & options.keys()}
+    if "max_num_batched_tokens" in limits:
+        limits.setdefault("max_num_seqs", min(8, limits["max_num_batched_tokens"]))
+    return Engine(
+        executable or ToyExecutable(), vocab_size=VOCAB, limits=EngineLimits(context=context, **limits), **options
+    )
 
 
 def ids_of(*tokens) -> np.ndarray:
@@ -102,13 +110,18 @@ def ids_of(*tokens) -> np.ndarray:
 GREEDY = SamplingParams()
 
 
+def ask(max_tokens=None, **more) -> Ask:
+    """A greedy answer."""
+    return Ask(more.pop("params", GREEDY), max_tokens, **more)
+
+
 def tokens_of(request) -> list[int]:
     """All tokens of a request, waited for."""
     tokens = []
     while True:
         emission = request.receive()
-        if emission.token is not None:
-            tokens.append(emission.token)
+        if emission.chosen is not None:
+            tokens.append(emission.chosen.token)
         if emission.ended:
             return tokens
 
