@@ -95,6 +95,15 @@ class Call:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """The kernel and the weight it reads, or else what it writes: for people."""
+        weights = (o.weight for o in self.operands.values() if isinstance(o, Packed | FileRows | Constant))
+        subject = next(weights, self.writes[0] if self.writes else "")
+        if self.layout == "angles":  # their name is a number
+            return self.kernel
+        return f"{self.kernel} {subject.removesuffix('.weight').removesuffix(QUANTIZED)}"
+
 
 def float_bits(x: float) -> int:
     """A float operand as kernels take it."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ResourceError
-from ..model.backend import Progress, Weight
+from ..model.backend import Progress, Span, Weight
 from ..model.program import Embed, Linear, Program, RopeTable, StepBatch
 from . import isa as isas
 from . import threads as teams
@@ -25,6 +25,7 @@ from .lower import Lowering
 from .packed import FAMILY_OF
 from .packing import PackedWeight, family_for, pack_all, packed_bytes, packer_of
 from .place import Placed, Plan
+from .trace import Trace
 
 log = logging.getLogger("halfbyte.cpu_kernels")
 
@@ -87,6 +88,7 @@ class CpuExecutable:
         self._batch: StepBatch | None = None
         self._logits: NDArray[np.float32] | None = None
         self._top = np.zeros((2, MOST_SORTED), np.int32)
+        self._steps, self._tracing = 0, False
         self._closed = False
         self._lock = threading.Lock()
 
@@ -101,6 +103,7 @@ class CpuExecutable:
         self._input = None if lowering.tables else self._placed.view(self._embed.out)
         self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
         self._flat = self._placed.words.reshape(-1)
+        self._trace = Trace([call.label for call in lowering.calls], self._placed.barriers, threads)
 
     def _place(self, plan: Plan, threads: int) -> Placed:
         program = self._program
@@ -139,7 +142,11 @@ class CpuExecutable:
             if self._input is not None:
                 self._embed_rows(batch, self._input)
             self._point_to(batch, logits)
-            self._team.run(self._placed.words, len(self._placed.words))
+            stamps = self._trace.stamps if self._tracing else None
+            self._team.run(self._placed.words, len(self._placed.words), stamps)
+            if stamps is not None:
+                self._trace.keep(self._steps)
+            self._steps += 1
 
     def _embed_rows(self, batch: StepBatch, out: NDArray[np.float32]) -> None:
         table = self._weights[self._embed.table]
@@ -202,6 +209,16 @@ class CpuExecutable:
         self._check_open()
         assert data.shape == (self.page_bytes,), data.shape
         self._kv.write(page, data)
+
+    def trace(self, on: bool) -> None:
+        """Record from the next step on, or stop."""
+        with self._lock:
+            self._tracing = on
+
+    def spans(self) -> list[Span]:
+        """What was recorded since the last call."""
+        with self._lock:
+            return self._trace.take()
 
     def info(self) -> dict[str, str | int]:
         """Facts for people. `packed_bytes` is what decoding one token reads of the weights."""

@@ -6,13 +6,25 @@ is complete when it reaches (own count + 1) * threads. Waiting spins for a while
 
 from __future__ import annotations
 
-from .instruction import BARRIER, BYTES, COUNTER
+from .clock import PLACE_ALONE
+from .instruction import BARRIER, BYTES, COUNTER, PASSED, STAMP
 from .instruction import state as word
 from .jit import helper
-from .memory import atomic_add, atomic_load, atomic_swap, call_kernel, call_plain, load_i64, pause, store_i64
+from .memory import (
+    atomic_add,
+    atomic_load,
+    atomic_swap,
+    call_kernel,
+    call_plain,
+    call_with_two,
+    load_i64,
+    pause,
+    store_i64,
+)
 
-PROGRAM, LENGTH, EPOCH, ARRIVED, YIELDING, THREADS = (
-    word(name) for name in ("program", "length", "epoch", "arrived", "yielding", "threads")
+PROGRAM, LENGTH, EPOCH, ARRIVED, YIELDING, CLOCK, CLOCK_ID, STAMPS, THREADS = (
+    word(name)
+    for name in ("program", "length", "epoch", "arrived", "yielding", "clock", "clock_id", "stamps", "threads")
 )
 SPINS, PATIENCE = 2_000, 3_000
 """Turns of a waiting loop before it yields at each turn, and before a worker goes to sleep: about a millisecond."""
@@ -39,17 +51,34 @@ def _barrier(state, passed, nth):
 
 
 @helper
+def _stamp(state, place):
+    """Write what the clock says to `place`."""
+    which = load_i64(state + CLOCK_ID)
+    call_with_two(load_i64(state + CLOCK), place if which == PLACE_ALONE else which, place)
+
+
+@helper
 def _run(state, tid, nth):
     """Run the program once; all threads have finished when one returns."""
     own = state + THREADS + 64 * tid
     passed = load_i64(own)
-    instr = load_i64(state + PROGRAM)
-    for _ in range(load_i64(state + LENGTH)):
+    instr, length, stamps = load_i64(state + PROGRAM), load_i64(state + LENGTH), load_i64(state + STAMPS)
+    if stamps != 0:
+        stamps += STAMP * tid * (length + 1)
+        _stamp(state, stamps + PASSED)
+    for _ in range(length):
         call_kernel(load_i64(instr), instr, state, tid, nth)
+        if stamps != 0:
+            stamps += STAMP
+            _stamp(state, stamps)
         if load_i64(instr + BARRIER) != 0:
             passed = _barrier(state, passed, nth)
+            if stamps != 0:
+                _stamp(state, stamps + PASSED)
         instr += BYTES
     store_i64(own, _barrier(state, passed, nth))
+    if stamps != 0:
+        _stamp(state, stamps + PASSED)
 
 
 def begin(unused, state, tid, nth):

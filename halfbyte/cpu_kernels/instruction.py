@@ -38,19 +38,27 @@ def _layout(names: str) -> Layout:
 STATE = (
     *("tokens", "rows", "max_pages"),
     *("ids", "positions", "seq_of", "slots", "page_table", "seq_len", "logit_rows"),
-    *("program", "length", "yielding", "epoch", "arrived", "threads"),
+    *("program", "length", "yielding", "clock", "clock_id", "stamps", "epoch", "arrived", "threads"),
 )
 """Words of the state in order: T, R, the width of the page table, addresses of int32 arrays, then the executor's own.
 
 `epoch` counts the steps begun, `arrived` the barrier arrivals of all threads, `yielding` is the address of a function
-that lets other threads run. `threads` is the first of eight words a thread, a cache line each: barriers passed, asleep,
-to be woken, steps done.
+that lets other threads run. `stamps` is where threads write the time behind every instruction, or 0, as `clock` tells
+it when asked for `clock_id`: see `clock.py`. `threads` is the first of eight words a thread, a cache line each:
+barriers passed, asleep, to be woken, steps done.
 """
 
 
 def state(name: str) -> int:
     """Byte offset of a word of the state."""
     return 8 * STATE.index(name)
+
+
+STAMP, PASSED = 32, 16
+"""Bytes of an instruction's stamps: two words when its kernel ended, and PASSED bytes on two when all threads had met.
+
+A thread has one pair more in front, of which the second is when it began.
+"""
 
 
 LAYOUTS: dict[str, Layout] = {

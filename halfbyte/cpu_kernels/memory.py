@@ -166,6 +166,13 @@ def pause(builder: Any) -> None:
     active.pause(builder)
 
 
+@op(types.void, *[types.int64] * 3)
+def call_with_two(builder: Any, function: Any, first: Any, second: Any) -> None:
+    """Call a function of two integers (or addresses) whose result nobody needs."""
+    signature = ir.FunctionType(_i32, [_i64] * 2)
+    builder.call(builder.inttoptr(function, signature.as_pointer()), [first, second])
+
+
 @op(types.void, types.int64)
 def call_plain(builder: Any, function: Any) -> None:
     """Call a function without arguments whose result nobody needs."""

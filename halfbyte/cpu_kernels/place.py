@@ -225,6 +225,11 @@ class Placed:
             if isinstance(operand, Ref) and self.plan.root(operand.value) == self.plan.logits
         ]
 
+    @property
+    def barriers(self) -> list[bool]:
+        """Behind which instructions all threads meet."""
+        return [bool(word) for word in self.words[:, BARRIER // 8]]
+
     def view(self, value: str) -> NDArray[np.float32]:
         """f32[rows, stride / 4]: the memory of a value that the caller writes or reads."""
         stride = self._stride(value)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError
+from . import clock
 from .instruction import STATE, WORDS, state
 from .kernels import EXECUTOR
 from .loader import LoadedKernels
@@ -87,8 +88,11 @@ class Team:
         self._shift = -self.state.ctypes.data % 64 // 8
         self.address = self.state.ctypes.data + 8 * self._shift
         self.set("yielding", _yield_address())
+        for name, value in zip(("clock", "clock_id"), clock.reader(), strict=True):
+            self.set(name, value)
         self._wake = [self._shift + (state("threads") + 64 * tid + 16) // 8 for tid in range(1, threads)]
         self._program: NDArray[np.int64] | None = None
+        self._stamps: NDArray[np.int64] | None = None
         self._closing = False
         self._sleep = [threading.Semaphore(0) for _ in range(1, threads)]
         self._workers = [
@@ -102,8 +106,14 @@ class Team:
         """Set a word of the state."""
         self.state[self._shift + _WORD[name]] = value
 
-    def run(self, program: NDArray[np.int64], length: int) -> None:
-        """Run a program of `length` instructions to its end; Python's lock is released meanwhile."""
+    def run(self, program: NDArray[np.int64], length: int, stamps: NDArray[np.int64] | None = None) -> None:
+        """Run a program of `length` instructions to its end; Python's lock is released meanwhile.
+
+        `stamps` is room for the times of each thread: see `Trace`.
+        """
+        if stamps is not self._stamps:
+            self._stamps = stamps
+            self.set("stamps", 0 if stamps is None else stamps.ctypes.data)
         if program is not self._program:
             self._program = program
             self.set("program", program.ctypes.data)

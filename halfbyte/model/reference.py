@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .backend import Weight
-from .program import Program, StepBatch
+from .backend import Span, Weight
+from .program import Op, Program, StepBatch
 from .reference_kv import PagedKv
 from .reference_ops import OPS, State
 
@@ -35,13 +37,19 @@ class ReferenceExecutable:
         self._weights = weights
         self._decoded: dict[str, NDArray[np.float32]] = {}
         self._tapped: dict[str, NDArray[np.float32]] = {}
+        self._spans: deque[Span] = deque(maxlen=1000 * len(program.ops))
+        self._steps, self._tracing = 0, False
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
         assert len(batch.ids) <= self.max_tokens, "the step has more tokens than were agreed on"
         state = State(batch, self.kv, self._weights, self._decoded)
         for op in self.program.ops:
+            start = time.perf_counter()
             OPS[type(op)](op, state)
+            if self._tracing:
+                self._spans.append(Span(_label(op), self._steps, 0, start, time.perf_counter()))
+        self._steps += 1
         logits[:] = state.values[self.program.logits]
         self._tapped = {name: state.values[name] for name in self.program.taps()}
 
@@ -67,6 +75,16 @@ class ReferenceExecutable:
         """Make a page what `read_page` gave."""
         self.kv.write_page(page, data)
 
+    def trace(self, on: bool) -> None:
+        """Record from the next op on when each one ran, or stop."""
+        self._tracing = on
+
+    def spans(self) -> list[Span]:
+        """What was recorded since the last call, on one thread and without waits."""
+        spans = list(self._spans)
+        self._spans.clear()
+        return spans
+
     def info(self) -> dict[str, str | int]:
         """Facts for people."""
         return {
@@ -81,3 +99,8 @@ class ReferenceExecutable:
         """Let go of the decoded weights and the tapped values."""
         self._decoded.clear()
         self._tapped.clear()
+
+
+def _label(op: Op) -> str:
+    subject = [*op.weights(), *op.writes(), *op.reads()][0]
+    return f"{type(op).__name__} {subject.removesuffix('.weight')}"

@@ -23,6 +23,7 @@ class GuardedExecutable:
         self._inner, self._check = inner, check
         self.top_k, self.copy_page, self.tapped = inner.top_k, inner.copy_page, inner.tapped
         self.read_page, self.write_page = inner.read_page, inner.write_page
+        self.trace, self.spans = inner.trace, inner.spans
         self.info, self.close = inner.info, inner.close
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:

@@ -1,5 +1,7 @@
 """The reference gives one answer however a prompt is cut and whoever else is in the step."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,20 @@ def test_info_counts_bytes(model):
     assert ex.info()["kv_bytes"] == sum(2 * 24 * layer.kv_heads * (layer.key_size + layer.value_size) for layer in kv)
     ex.close()
     ex.close()
+
+
+def test_a_trace_names_every_op_with_its_weight_once_a_step(model, ids):
+    ex = executable(model)
+    run_all(ex, whole_prompt_batches(ids, 8, [60]), V)
+    ex.trace(True)
+    before = time.perf_counter()
+    run_all(ex, whole_prompt_batches(ids, 8, [30]), V)
+    after = time.perf_counter()
+    spans = ex.spans()
+    assert [span.step for span in spans] == [number for number in (1, 2) for _ in model.program.ops]
+    assert "Linear blk.1.ffn_up" in {span.name for span in spans}
+    times = [before, *(at for span in spans for at in (span.start_s, span.end_s)), after]
+    assert times == sorted(times)
+    ex.trace(False)
+    run_all(ex, whole_prompt_batches(ids, 8, [60]), V)
+    assert ex.spans() == []
