@@ -20,6 +20,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from .filling import fill
+
 MAGIC = b"hbpage\x00\x01"
 _FIELDS = struct.Struct("<8s16s16sQ")
 _HEADER = struct.Struct(f"<{_FIELDS.size}sI12x")
@@ -45,16 +47,11 @@ def write_page(path: str, fingerprint: bytes, key: bytes, page: NDArray[np.uint8
 def read_page(path: str, fingerprint: bytes, key: bytes, out: NDArray[np.uint8]) -> bool:
     """Fill `out`; False where the file is not that page to the last byte. Raises `OSError`."""
     fields = _FIELDS.pack(MAGIC, fingerprint, key, out.nbytes)
-    header = bytearray(HEADER_BYTES)
     with open(path, "rb", buffering=0) as file:
-        if os.fstat(file.fileno()).st_size != HEADER_BYTES + out.nbytes or file.readinto(header) < HEADER_BYTES:
+        header = file.read(HEADER_BYTES)
+        whole = os.fstat(file.fileno()).st_size == HEADER_BYTES + out.nbytes
+        if not whole or fill(file, HEADER_BYTES, out) < out.nbytes:
             return False
-        view = out.data
-        while len(view):
-            n_bytes = file.readinto(view)
-            if not n_bytes:
-                return False
-            view = view[n_bytes:]
     return header == _HEADER.pack(fields, crc32(out.data, crc32(fields)))
 
 

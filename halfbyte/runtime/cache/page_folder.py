@@ -1,7 +1,7 @@
 """`PageFolder`: pages as files in a folder that several processes and models share.
 
 A page is one file, in one of 256 folders by the first byte of its key. Files of many pages were measured: reading 94
-pages of 369 KB takes 16 ms either way when they are in the system's cache (9 ms of it are checksums), and 45 instead of
+pages of 369 KB takes 15 ms either way when they are in the system's cache (9 ms of it are checksums), and 45 instead of
 30 ms when they are not, which does not pay for pages that cannot be evicted one by one.
 """
 

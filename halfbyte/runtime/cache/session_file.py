@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import ConfigError, FormatError
 from ...formats.existing_file import open_existing
 from ...formats.new_file import NewFile
+from .filling import fill
 from .session_header import About, SavedRun, SessionHeader, read_header
 
 ReadPage = Callable[[int, NDArray[np.uint8]], None]
@@ -128,17 +129,12 @@ class Session:
         return data[: self._fill(at, data)].tobytes()
 
     def _fill(self, at: int, out: NDArray[np.uint8]) -> int:
-        """Read until `out` is full or the file ends; the bytes read."""
-        view, done = out.data, 0
         try:
-            self._file.seek(at)
-            while done < len(view) and (n_bytes := self._file.readinto(view[done:])):
-                done += n_bytes
+            return fill(self._file, at, out)
         except OSError as error:
             raise FormatError(
                 f"cannot be read: {error.strerror}; check the disk", path=self._path, offset=at
             ) from error
-        return done
 
     def __enter__(self) -> Self:
         return self

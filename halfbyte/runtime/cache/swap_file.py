@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ConfigError, ResourceError
+from .filling import fill
 
 
 class SwapFile:
@@ -47,14 +48,9 @@ class SwapFile:
     def read(self, place: int, out: NDArray[np.uint8]) -> None:
         """Copy a page that was written. Raises `ResourceError` where the disk does not give it back."""
         assert out.nbytes == self.page_bytes
-        view = out.data.cast("B")
         try:
-            self._file.seek(place * self.page_bytes)
-            while len(view):
-                n_bytes = self._file.readinto(view)
-                if not n_bytes:
-                    raise OSError(errno.EIO, "the file has become shorter")
-                view = view[n_bytes:]
+            if fill(self._file, place * self.page_bytes, out) < len(out):
+                raise OSError(errno.EIO, "the file has become shorter")
         except OSError as error:
             raise ResourceError(f"the swap file cannot be read: {error.strerror}; check the disk") from error
 
