@@ -76,12 +76,11 @@ def test_every_instruction_set_has_its_lowering_and_every_lowering_a_user():
     assert all(ISAS[name].name == name for name in ISAS)
 
 
-def test_every_sampling_step_is_in_the_table():
-    from halfbyte.runtime.sampling.sampler import SAMPLERS
+def test_every_sampling_step_is_in_the_table_and_runs_by_default():
+    from halfbyte.runtime.sampling.chain import SAMPLERS
+    from halfbyte.runtime.sampling.params import SamplingParams
 
-    steps = parse(PACKAGE / "runtime/sampling/steps.py")
-    public = {node.name for node in steps.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
-    assert set(SAMPLERS) <= public
+    assert SamplingParams().samplers == tuple(SAMPLERS)
 
 
 def test_every_unknown_name_is_an_error_that_lists_the_known_ones():

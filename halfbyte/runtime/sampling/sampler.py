@@ -1,19 +1,21 @@
-"""`Sampler`: the steps of one sequence, composed once and run per token."""
+"""`Sampler`: how one sequence chooses its tokens, composed once and run per token."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from functools import lru_cache
+import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import RequestError
-from . import steps
+from .breakers import Breakers, Spell
+from .candidates import Candidates, Select, best_of, draw
+from .chain import chain
+from .dry import Repetitions
+from .logit_bias import LogitBias
+from .logprobs import TokenLogprobs, read
+from .mirostat import Mirostat
 from .params import SamplingParams
-from .steps import Candidates, Select
 from .uniform import fresh_seed, uniform
 from .window import PenaltyWindow
 
@@ -21,63 +23,84 @@ from .window import PenaltyWindow
 class Sampler:
     """Chooses the tokens of one sequence.
 
-    `seed` is the one in use, drawn where `params` has none; `select` is the executable's `top_k`. Only the engine's
-    thread calls `sample` and `accept`.
+    `seed` is the one in use, drawn where `params` has none; `select` is the executable's `top_k`; `spell` gives a
+    token's bytes, for the texts that break repetitions. What `sample` draws depends on the tokens before, the row, the
+    seed and the index alone; only `accept` changes what later tokens depend on. One thread at a time calls them.
     """
 
     def __init__(
-        self, params: SamplingParams, select: Select, *, prompt: NDArray[np.integer[Any]], capacity: int
+        self,
+        params: SamplingParams,
+        select: Select,
+        *,
+        prompt: NDArray[np.integer[Any]],
+        capacity: int,
+        spell: Spell = lambda token: b"",
     ) -> None:
         self.params = params
         self.select = select
         self.seed = fresh_seed() if params.seed is None else params.seed
-        self.top_k = 1 if params.greedy else params.top_k
+        self.index = 0
         self.window: PenaltyWindow | None = None
+        self.repetitions: Repetitions | None = None
+        self.mirostat: Mirostat | None = None
+        self.last_logprobs: TokenLogprobs | None = None
         if params.penalises:
-            length = capacity if params.penalty_last_n < 0 else min(params.penalty_last_n, capacity)
+            length = _length(params.penalty_last_n, capacity)
             self.window = PenaltyWindow(length, prompt[-length:].tolist())
-        names = ("penalties", "top_k") if self.top_k == 1 else tuple(SAMPLERS)
-        self._steps = [SAMPLERS[name] for name in names]
+        if params.breaks_repetitions:
+            breakers = Breakers(params.dry_sequence_breakers, spell)
+            self.repetitions = Repetitions(_length(params.dry_penalty_last_n, capacity), prompt, breakers)
+        if params.mirostat and not params.greedy:
+            self.mirostat = Mirostat(params.mirostat, params.mirostat_tau, params.mirostat_eta)
+        self._bias = LogitBias(params.logit_bias) if params.logit_bias else None
+        self._steps = chain(params)
+
+    def fork(self, seed: int | None = None) -> Sampler:
+        """A copy that has seen the same tokens and goes its own way; with the same seed where none is given."""
+        twin = copy.copy(self)
+        twin.seed = self.seed if seed is None else seed
+        twin.window = self.window and self.window.fork()
+        twin.repetitions = self.repetitions and self.repetitions.fork()
+        twin.mirostat = self.mirostat and self.mirostat.fork()
+        return twin
 
     def sample(self, logits: NDArray[np.float32], index: int) -> int:
-        """A token for the row f32[V], which penalties change in place; `index` is the place it will take.
+        """A token for the row f32[V], which may be changed; `index` is the place the token will take.
 
-        Raises `RequestError` where the best logit is not a finite number.
+        Afterwards `last_logprobs` are the token's, where `params.logprobs` asks for them. Raises `RequestError` where
+        the best logit is not a finite number, and for a function of the caller that fails.
         """
-        candidates = Candidates(_all_ids(len(logits)), logits)
-        for step in self._steps:
-            candidates = step(candidates, self)
-        return int(candidates.ids[0]) if self.top_k == 1 else steps.draw(candidates, uniform(self.seed, index))
+        self.index = index
+        wanted = self.params.logprobs
+        token = self._choose(logits if wanted is None else logits.copy())
+        if wanted is not None:
+            self.last_logprobs = read(logits, token, wanted, self.select)
+        return token
 
     def accept(self, token: int) -> None:
-        """Let the penalties know of the token that was chosen."""
+        """Take note of the token that follows."""
         if self.window is not None:
             self.window.push(token)
+        if self.repetitions is not None:
+            self.repetitions.push(token)
+        if self.mirostat is not None:
+            self.mirostat.accept(token)
+
+    def _choose(self, row: NDArray[np.float32]) -> int:
+        candidates = Candidates.of_row(row)
+        if self._bias is not None:
+            candidates = self._bias.add(candidates)
+        for step in self._steps:
+            candidates = step(candidates, self)
+        if self.params.greedy:
+            return int(best_of(candidates, 1, self.select).ids[0])
+        if self.mirostat is None:
+            candidates = best_of(candidates, 0, self.select)
+        else:
+            candidates = self.mirostat.cut(candidates, self.select)
+        return draw(candidates, uniform(self.seed, self.index))
 
 
-@lru_cache(maxsize=4)
-def _all_ids(vocab_size: int) -> NDArray[np.int32]:
-    return np.arange(vocab_size, dtype=np.int32)
-
-
-def _penalties(candidates: Candidates, sampler: Sampler) -> Candidates:
-    return candidates if sampler.window is None else steps.penalties(candidates, sampler.window, sampler.params)
-
-
-def _top_k(candidates: Candidates, sampler: Sampler) -> Candidates:
-    best = steps.top_k(candidates, sampler.top_k, sampler.select)
-    if len(best.ids) == 0 or not math.isfinite(best.logits[0]):
-        raise RequestError("the model gave no finite logit for the next token: the file's weights may be damaged")
-    return best
-
-
-Step = Callable[[Candidates, Sampler], Candidates]
-
-SAMPLERS: dict[str, Step] = {
-    "penalties": _penalties,
-    "top_k": _top_k,
-    "top_p": lambda candidates, sampler: steps.top_p(candidates, sampler.params.top_p),
-    "min_p": lambda candidates, sampler: steps.min_p(candidates, sampler.params.min_p),
-    "temperature": lambda candidates, sampler: steps.temperature(candidates, sampler.params.temperature),
-}
-"""Every step in the order it runs; where only one token can be left, the first two alone."""
+def _length(last_n: int, capacity: int) -> int:
+    return capacity if last_n < 0 else min(last_n, capacity)

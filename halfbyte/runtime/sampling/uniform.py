@@ -7,13 +7,18 @@ import os
 _MASK = 2**64 - 1
 
 
-def uniform(seed: int, index: int) -> float:
-    """The `index`-th number of the stream `seed`, in [0, 1).
+DRAW, EXCLUDE = range(2)
+"""What a number is for: each purpose has a stream of its own."""
+
+
+def uniform(seed: int, index: int, purpose: int = DRAW) -> float:
+    """The `index`-th number of the stream of `seed` and `purpose`, in [0, 1).
 
     Counter-based, so a sequence draws the same numbers whatever its neighbours do. Source: SplitMix64 (Steele, Lea and
     Flood, "Fast splittable pseudorandom number generators", 2014).
     """
-    z = (_mix(seed) + (index + 1) * 0x9E3779B97F4A7C15) & _MASK
+    start = _mix(seed) if purpose == DRAW else _mix(_mix(seed) ^ purpose)
+    z = (start + (index + 1) * 0x9E3779B97F4A7C15) & _MASK
     return (_mix(z) >> 11) * 2.0**-53
 
 

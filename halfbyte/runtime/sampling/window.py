@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Iterable
 
@@ -24,6 +25,13 @@ class PenaltyWindow:
         self._counts = np.empty(length, np.float32)
         for token in tokens:
             self.push(token)
+
+    def fork(self) -> PenaltyWindow:
+        """A copy that goes its own way."""
+        twin = copy.copy(self)
+        twin._recent, twin._place = self._recent.copy(), self._place.copy()
+        twin._ids, twin._counts = self._ids.copy(), self._counts.copy()
+        return twin
 
     @property
     def ids(self) -> NDArray[np.intp]:
