@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from ..errors import ConfigError, reject_unknown
 from .engine import Ask
+from .sampling.custom import Custom
 from .sampling.params import SamplingParams
 
 
@@ -26,14 +27,31 @@ class Options(TypedDict, total=False):
     priority: int | None
     timeout: float | None
     temperature: float | None
+    dynatemp_range: float | None
+    dynatemp_exponent: float | None
     top_k: int | None
     top_p: float | None
     min_p: float | None
+    typical_p: float | None
+    top_n_sigma: float | None
+    xtc_probability: float | None
+    xtc_threshold: float | None
     repeat_penalty: float | None
     frequency_penalty: float | None
     presence_penalty: float | None
     penalty_last_n: int | None
+    dry_multiplier: float | None
+    dry_base: float | None
+    dry_allowed_length: int | None
+    dry_penalty_last_n: int | None
+    dry_sequence_breakers: Sequence[str] | None
+    mirostat: int | None
+    mirostat_tau: float | None
+    mirostat_eta: float | None
+    logit_bias: Mapping[int, float] | None
+    samplers: Sequence[str | Custom] | None
     seed: int | None
+    logprobs: int | None
 
 
 class ChatOptions(Options, total=False):

@@ -22,7 +22,7 @@ MOST_SELECTED = 256
 
 LOWEST = float(np.finfo(np.float32).min)
 
-NO_BEST = "no token has a finite logit: all are banned, or the weights in the model's file are damaged"
+NO_BEST = "no finite logit for the next token: all tokens are banned, or the weights in the model's file are damaged"
 
 Ids = list[int] | NDArray[np.int32]
 Numbers = list[float] | NDArray[np.floating[Any]]

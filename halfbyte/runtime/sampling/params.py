@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigError, FormatError, RequestError, reject_unknown
 from .checks import bias_problem, breakers_problem, order_problem
-from .custom import Custom
 from .ranges import RANGES
+
+if TYPE_CHECKING:
+    from .custom import Custom
 
 ORDER = ("penalties", "dry", "top_n_sigma", "top_k", "typical_p", "top_p", "min_p", "xtc", "temperature")
 """llama.cpp's."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from halfbyte.errors import ConfigError, FormatError, RequestError
+from halfbyte.runtime.options import Options
 from halfbyte.runtime.sampling.chain import SAMPLERS
 from halfbyte.runtime.sampling.params import METADATA_KEYS, ORDER, SamplingParams, recommended
 from halfbyte.runtime.sampling.ranges import RANGES
@@ -138,3 +139,7 @@ def test_a_bias_for_a_token_that_the_vocabulary_lacks():
 )  # fmt: skip
 def test_the_best_token_is_taken_where_no_temperature_is_above_zero(given, greedy):
     assert SamplingParams(**given).greedy is greedy
+
+
+def test_a_caller_can_say_every_parameter():
+    assert FIELDS.keys() <= Options.__annotations__.keys()
