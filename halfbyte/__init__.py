@@ -28,6 +28,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .runtime.async_stream import AsyncStream
+    from .runtime.cache.explain import CacheReport
     from .runtime.completion import Completion, StreamEvent
     from .runtime.llm import LLM
     from .runtime.load import load
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "LLM": ".runtime.llm",
     "AsyncStream": ".runtime.async_stream",
+    "CacheReport": ".runtime.cache.explain",
     "Completion": ".runtime.completion",
     "SamplingParams": ".runtime.sampling.params",
     "Stream": ".runtime.stream",
@@ -49,6 +51,7 @@ _LAZY = {
 __all__ = [
     "LLM",
     "AsyncStream",
+    "CacheReport",
     "CancelledError",
     "Completion",
     "ConfigError",

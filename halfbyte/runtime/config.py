@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
+from os import PathLike
 from typing import Any, TypedDict
 
 from ..errors import ConfigError, UnsupportedError
@@ -29,6 +30,8 @@ class LoadOptions(TypedDict, total=False):
     prompt_stretch: float
     prefix_cache: bool
     swap_space: int | str
+    disk_cache: str | PathLike[str] | None
+    disk_cache_size: int | str
     backend: str
     isa: str | None
 
@@ -44,7 +47,9 @@ class LoadConfig:
     that a step takes about `prompt_stretch` times one without, or all of it for infinity. Further requests wait, at
     most `max_queued` of them; prompts have at most `max_prompt_tokens`. `prefix_cache` keeps the beginnings of prompts
     so that the next request with the same beginning skips it. Sequences whose pages are needed for more urgent ones go
-    to a temporary file of up to `swap_space`, or are computed again. `threads` None takes what suits the machine, `isa`
+    to a temporary file of up to `swap_space`, or are computed again. The folder `disk_cache`, which processes may
+    share, keeps beginnings of prompts for later ones, about `disk_cache_size` at most; what was said can be told from
+    it, so it is made for its owner alone. `threads` None takes what suits the machine, `isa`
     None the best instruction set it has.
 
     Raises `ConfigError` that names every value out of range, `UnsupportedError` for an unknown KV type.
@@ -61,6 +66,8 @@ class LoadConfig:
     prompt_stretch: float = 2.5
     prefix_cache: bool = True
     swap_space: int | str = 0
+    disk_cache: str | PathLike[str] | None = None
+    disk_cache_size: int | str = "4GB"
     backend: str = "cpu"
     isa: str | None = None
 
@@ -83,6 +90,8 @@ class LoadConfig:
             whole = isinstance(value, Integral) and not isinstance(value, bool)
             if not (whole and 1 <= value < 2**31):
                 yield name, f"{name} must be an integer of at least 1, not {value!r}"
+        if not (self.disk_cache is None or isinstance(self.disk_cache, (str, PathLike))):
+            yield "disk_cache", f"disk_cache must be a folder or None, not {self.disk_cache!r}"
         for name in ("kv", "backend", "isa"):
             value = getattr(self, name)
             if not isinstance(value, str) and not (name == "isa" and value is None):

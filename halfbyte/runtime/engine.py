@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from ..errors import ContextExceededError, KvBudgetExceededError, RequestError
 from ..model.backend import Executable
+from .cache.disk_cache import DiskCache
 from .limits import EngineLimits
 from .loop import EngineLoop
+from .origin import Origin
 from .reader import RowReader
 from .request import Request
 from .sampling.params import SamplingParams
@@ -54,7 +56,7 @@ class Engine:
     """Runs requests over an executable, which it owns from here on. Any thread may call any method.
 
     Requests share the executable's KV pages. `facts` is the executable's `info`. Ends with `close`, when nobody holds
-    it any more, or with the interpreter. `fingerprint` binds what is cached to the model.
+    it any more, or with the interpreter. `origin` binds what is cached to the model.
     """
 
     def __init__(
@@ -65,12 +67,15 @@ class Engine:
         limits: EngineLimits,
         eog_ids: frozenset[int] = frozenset(),
         prefix_cache: bool = True,
-        fingerprint: bytes = b"",
+        origin: Origin | None = None,
         swap_space: int = 0,
+        disk: DiskCache | None = None,
     ) -> None:
         self.limits = limits
         self.context = limits.context
         self.facts = executable.info()
+        self.origin = origin or Origin()
+        self.page_len, self.page_bytes = executable.page_len, executable.page_bytes
         self._executable = executable
         self._eog_ids = eog_ids
         self.vocab_size = vocab_size
@@ -79,8 +84,9 @@ class Engine:
             vocab_size=vocab_size,
             limits=limits,
             prefix_cache=prefix_cache,
-            fingerprint=fingerprint,
+            fingerprint=self.origin.fingerprint,
             swap_space=swap_space,
+            disk=disk,
         )
         self._thread = Thread(target=self._loop.run, name="halfbyte-engine", daemon=True)
         self._pid = os.getpid()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,14 @@ from ..errors import ConfigError, RequestError, reject_unknown
 from ..text import ChatTemplate, Detokenizer, StopStrings, Tokenizer, encode_chat
 from .assembly import Assembly
 from .async_stream import AsyncStream, Bell
+from .cache.explain import CacheReport, explain
 from .completion import Completion
 from .engine import Engine, TokenIds
 from .options import CHAT_NAMES, ChatOptions, Options, Plan, check_template_kwargs, resolve
-from .prompts import Messages, Prompt, Prompts, are_many, token_ids
+from .prompts import Messages, Prompt, Prompts, are_many, are_messages, token_ids
 from .reader import KeepRows, RowReader
 from .sampling.params import SamplingParams
+from .sessions import Sessions
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -149,6 +152,32 @@ class LLM:
         ids, plan = self._chat(messages, options)
         return self._astart(ids, plan, Detokenizer(self.tokenizer))
 
+    def explain_cache(self, prompt: Prompt | Messages, **template_kwargs: Any) -> CacheReport:
+        """How much of a prompt, or of what the chat template makes of messages, is cached now, and why not more."""
+        ids = self._render(prompt, template_kwargs) if are_messages(prompt) else self._ids(cast("Prompt", prompt))
+        plain, page_len = ids.astype(np.int32), self._engine.page_len
+
+        def spell(token: int) -> str:
+            return self.detokenize([token], special=True)
+
+        return self._engine.call(lambda loop: explain(loop.scheduler.pool, plain, page_len, spell))
+
+    def save_session(self, path: str | PathLike[str], prompt: Prompt | None = None) -> int:
+        """Write the cached beginnings of all texts, or of `prompt` alone, to a file; the number of their tokens.
+
+        `load_session` then brings them back, in another process too, and what begins so skips its computing. Raises
+        `ConfigError` for a path that cannot be written, `ResourceError` for a full disk; nothing is left behind then.
+        """
+        return Sessions(self._engine).save(path, None if prompt is None else self._ids(prompt))
+
+    def load_session(self, path: str | PathLike[str]) -> int:
+        """Bring back what `save_session` wrote; the number of tokens. Where it raises, everything is as it was.
+
+        Raises `ConfigError` where there is no such file and for one of another model, KV type or instruction set,
+        `FormatError` for a damaged one, `ResourceError` where the KV pages are not enough.
+        """
+        return Sessions(self._engine).load(path)
+
     def info(self) -> dict[str, str | int]:
         """Facts for people: those of the executable, the context, and how many pages are free, cached, used."""
         return {**self._engine.facts, "context": self.context, **asdict(self._engine.status())}
@@ -175,8 +204,10 @@ class LLM:
         reject_unknown(options, CHAT_NAMES, "keyword")
         template_kwargs = check_template_kwargs(options.pop("chat_template_kwargs", None))
         plan = resolve(options, self.sampling_defaults)
-        rendered = self.template.render(messages, **template_kwargs)
-        return token_ids(encode_chat(self.tokenizer, rendered)), plan
+        return self._render(messages, template_kwargs), plan
+
+    def _render(self, messages: Messages, template_kwargs: Mapping[str, Any]) -> TokenIds:
+        return token_ids(encode_chat(self.tokenizer, self.template.render(messages, **template_kwargs)))
 
     def _start(self, ids: TokenIds, plan: Plan, pieces: Detokenizer) -> Stream:
         stops = StopStrings(plan.stop)

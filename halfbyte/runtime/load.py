@@ -15,12 +15,15 @@ from ..model import bind
 from ..model.backend import Executable, Progress
 from ..text import ChatTemplate, build_tokenizer
 from .backends import BACKENDS, Builder, Job
+from .cache.disk_cache import DiskCache
+from .cache.fingerprint import fingerprint
 from .config import LoadConfig, LoadOptions
 from .engine import Engine
 from .fits import check_memory
 from .guarded import GuardedExecutable
 from .limits import EngineLimits
 from .llm import LLM
+from .origin import Origin
 from .sampling.params import recommended
 from .sizes import parse_bytes
 
@@ -61,15 +64,36 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
             executable.add_done_callback(_close_unused)
             raise
         built = executable.result()
-    engine = Engine(
-        GuardedExecutable(built, file.whole()),
-        vocab_size=bound.program.vocab_size,
-        limits=_limits(job),
-        eog_ids=frozenset(tokenizer.eog_ids),
-        prefix_cache=config.prefix_cache,
-        swap_space=parse_bytes(config.swap_space, "swap_space"),
-    )
+    try:
+        origin = _origin(file, job, built)
+        engine = Engine(
+            GuardedExecutable(built, file.whole()),
+            vocab_size=bound.program.vocab_size,
+            limits=_limits(job),
+            eog_ids=frozenset(tokenizer.eog_ids),
+            prefix_cache=config.prefix_cache,
+            origin=origin,
+            swap_space=parse_bytes(config.swap_space, "swap_space"),
+            disk=_disk(config, origin, built),
+        )
+    except BaseException:
+        built.close()
+        raise
     return LLM(engine, tokenizer, template, defaults=defaults, spec=bound.spec, metadata=file.metadata)
+
+
+def _origin(file: GGUFFile, job: Job, built: Executable) -> Origin:
+    isa, kv = str(built.info()["isa"]), job.config.kv
+    name = file.metadata.get("general.name", file.path.name)
+    mark = fingerprint(file, isa=isa, kv=kv, page_len=built.page_len)
+    return Origin(mark, {"model": str(name), "isa": isa, "kv": kv})
+
+
+def _disk(config: LoadConfig, origin: Origin, built: Executable) -> DiskCache | None:
+    if config.disk_cache is None:
+        return None
+    n_bytes = parse_bytes(config.disk_cache_size, "disk_cache_size")
+    return DiskCache(config.disk_cache, n_bytes, origin.fingerprint, built.page_bytes)
 
 
 def _limits(job: Job) -> EngineLimits:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ..errors import CancelledError, DeadlineExceededError
 from ..model.backend import Executable
+from .cache.disk_cache import DiskCache
+from .cache.disk_tier import DiskTier
 from .cache.pages import PagePool
 from .cache.swap_file import SwapFile
 from .cache.swap_places import SwapPlaces
@@ -46,6 +48,7 @@ class EngineLoop:
         prefix_cache: bool = True,
         fingerprint: bytes = b"",
         swap_space: int = 0,
+        disk: DiskCache | None = None,
     ) -> None:
         places = swap_space // executable.page_bytes
         self.inbox = Inbox()
@@ -56,7 +59,8 @@ class EngineLoop:
             max_read_rows=READ_ROWS,
             swap=SwapPlaces(places),
         )
-        self._executable = executable
+        self.executable = executable
+        self._disk = None if disk is None else self._tier(disk)
         self._mover = PageMover(executable, SwapFile(executable.page_bytes) if places else None)
         self._builder = BatchBuilder(
             context=limits.context,
@@ -69,6 +73,16 @@ class EngineLoop:
         self._logits = np.empty((min(rows, limits.max_num_batched_tokens), vocab_size), np.float32)
         self._requests: dict[int, Request] = {}
         self._timed: list[Request] = []
+
+    def _tier(self, disk: DiskCache) -> DiskTier:
+        executable = self.executable
+        return DiskTier(
+            disk,
+            self.scheduler.pool,
+            read=executable.read_page,
+            write=executable.write_page,
+            page_bytes=executable.page_bytes,
+        )
 
     @property
     def num_open(self) -> int:
@@ -87,14 +101,19 @@ class EngineLoop:
             self._requests.clear()
             self.inbox.refuse_calls()
             self._mover.close()
-            self._executable.close()
+            if self._disk is not None:
+                self._disk.close()
+            self.executable.close()
 
     def _gather(self) -> bool:
         """Take in what other threads asked for, asleep until there is something to do; False at the end."""
         inbox = self.inbox
         while self.scheduler.idle and not (inbox.submitted or inbox.stopping):
             inbox.answer_calls()
-            inbox.wait()
+            if self._disk is not None and self._disk.busy:
+                self._disk.save_one()
+            else:
+                inbox.wait()
         while inbox.submitted:
             self._take_in(inbox.submitted.popleft())
         while inbox.cancelled:
@@ -108,7 +127,17 @@ class EngineLoop:
         self._requests[request.sequence.arrival] = request
         if request.deadline < float("inf"):
             self._timed.append(request)
-        self.scheduler.add(request.sequence)
+        sequence = request.sequence
+        if self._disk is not None and sequence.origin is None and sequence.reader is None:
+            self._disk.restore([*sequence.labels((sequence.num_tokens - 1) // sequence.page_len)], sequence.seed)
+        self.scheduler.add(sequence)
+
+    def save_evicted(self) -> None:
+        """Bring what is about to be overwritten to safety; before any page is written to."""
+        if self._disk is None:
+            self.scheduler.pool.forget_evicted()
+        else:
+            self._disk.save_evicted()
 
     def _drop_late(self) -> None:
         now = perf_counter()
@@ -145,7 +174,7 @@ class EngineLoop:
         return self._pace.prompt_tokens(answers)
 
     def _move(self, plan: StepPlan) -> None:
-        self.scheduler.pool.forget_evicted()
+        self.save_evicted()
         if plan.swaps_out or plan.copies or plan.swaps_in:
             for sequence, error in self._mover.move(plan, self.scheduler):
                 self._drop_sequence(sequence, error)
@@ -163,7 +192,7 @@ class EngineLoop:
                 request.started_at = request.started_at or started
         batch = self._builder.build(plan)
         logits = self._logits[: len(batch.logit_rows)]
-        self._executable.run(batch, logits)
+        self.executable.run(batch, logits)
         prompt = sum(num_tokens for sequence, num_tokens, _ in plan.shares if sequence.num_new > 1)
         self._pace.note(answers, prompt, perf_counter() - started)
         return logits
@@ -198,6 +227,7 @@ class EngineLoop:
                 continue
             if sequence.done:
                 del self._requests[sequence.arrival]
+                self._save_later(sequence)
             self._post(request, tokens or [], now)
 
     def _post(self, request: Request, tokens: list[Chosen], now: float) -> None:
@@ -210,7 +240,12 @@ class EngineLoop:
     def _drop(self, request: Request, error: Exception) -> None:
         if self._requests.pop(request.sequence.arrival, None) is not None:
             self.scheduler.remove(request.sequence)
+            self._save_later(request.sequence)
             request.fail(error)
+
+    def _save_later(self, sequence: Sequence) -> None:
+        if self._disk is not None and sequence.ended_at is not None:
+            self._disk.note(sequence.ended_at)
 
     def _drop_sequence(self, sequence: Sequence, error: Exception) -> None:
         request = self._requests.get(sequence.arrival)

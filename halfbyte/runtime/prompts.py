@@ -25,6 +25,11 @@ def are_many(prompt: Prompt | Prompts) -> TypeGuard[Prompts]:
     return isinstance(prompt, (list, tuple)) and len(prompt) > 0 and all(map(_is_one, prompt))
 
 
+def are_messages(prompt: object) -> TypeGuard[Messages]:
+    """Whether it is a conversation for the chat template."""
+    return isinstance(prompt, (list, tuple)) and len(prompt) > 0 and all(isinstance(m, Mapping) for m in prompt)
+
+
 def _is_one(part: object) -> bool:
     return isinstance(part, (str, list, tuple)) or (isinstance(part, np.ndarray) and part.ndim == 1)
 

@@ -75,6 +75,7 @@ class Scheduler:
             return
         (self.running if sequence in self.running else self.waiting).remove(sequence)
         sequence.done = sequence.gone = True
+        sequence.ended_at = sequence.place
         self._free_swap(sequence)
         self._free_pages(sequence)
 
@@ -115,7 +116,8 @@ class Scheduler:
         for sequence in (*self.running, *self.waiting):
             sequence.check()
         assert not any(sequence.pages for sequence in self.waiting)
-        assert self.pool.num_used == len({page for sequence in self.running for page in sequence.pages})
+        used = {page for sequence in self.running for page in sequence.pages}
+        assert self.pool.num_used == len(used.union(self.pool.held))
         self.swap.check_integrity(place for sequence in self.waiting for place in sequence.swap)
         assert self.running == sorted(self.running, key=_rank)
         assert self.waiting == sorted(self.waiting, key=_rank)

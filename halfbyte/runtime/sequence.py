@@ -35,8 +35,8 @@ class Sequence:
     and shows it the logits of each of its tokens. Between steps `len(pages) == ceil(num_computed / page_len)`. `drafts`
     are tokens that may come next: they stand in `ids` behind the first `num_tokens` and are computed along to find out.
     `place` is where the prefix tree holds its full pages. While `put_back` its pages were taken for others; those of
-    the first `num_swapped` tokens then wait in the `swap` places. `gone` once the scheduler has let go of it. Owned by
-    the engine's thread.
+    the first `num_swapped` tokens then wait in the `swap` places. `gone` once the scheduler has let go of it, when
+    `ended_at` is its last place. Owned by the engine's thread.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Sequence:
         self.seed = seed
         self.pages: list[int] = []
         self.place: Place | None = None
+        self.ended_at: Place | None = None
         self.origin: Sequence | None = None
         self.sampler = sampler
         self.reader = reader

@@ -17,8 +17,8 @@ from .prefix_tree import Key, Place, PrefixTree
 class PagePool:
     """Hands out pages by number. With `keep` False nothing is cached. Used by one thread.
 
-    `evicted` collects the pages whose contents were given up, with their keys: whoever wants to save them must do so
-    before the page is written to.
+    `held` are pages that no sequence holds but someone who reads or fills them. `evicted` collects the pages whose
+    contents were given up, with their keys: whoever wants to save them must do so before the page is written to.
     """
 
     def __init__(self, n_pages: int, *, keep: bool = True, fingerprint: bytes = b"") -> None:
@@ -26,6 +26,7 @@ class PagePool:
         self.keep = keep
         self.tree = PrefixTree(fingerprint)
         self.evicted: list[tuple[int, Key]] = []
+        self.held: list[int] = []
         self._count = [0] * n_pages
         self._free = list(range(n_pages - 1, -1, -1))
         self._num_cached = 0
@@ -75,9 +76,20 @@ class PagePool:
             assert self._count[page] > 0, f"page {page} released more often than taken"
             self._count[page] -= 1
             if self._count[page] == 0:
-                self._let_go(page)
+                self._became_idle(page)
 
-    def _let_go(self, page: int) -> None:
+    def hold(self, pages: Sequence[int]) -> None:
+        """Keep `pages` as they are until `let_go`."""
+        self.share(pages)
+        self.held.extend(pages)
+
+    def let_go(self, pages: Sequence[int]) -> None:
+        """Be done with pages that were held."""
+        for page in pages:
+            self.held.remove(page)
+        self.release(pages)
+
+    def _became_idle(self, page: int) -> None:
         run = self.tree.run_of.get(page)
         if run is None:
             self._free.append(page)
