@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from .runtime.completion import Completion, StreamEvent
     from .runtime.llm import LLM
     from .runtime.load import load
+    from .runtime.sampling.logprobs import TokenLogprobs
     from .runtime.sampling.params import SamplingParams
+    from .runtime.score import Score
     from .runtime.stream import Stream
     from .runtime.timings import Timings
 
@@ -41,10 +43,12 @@ _LAZY = {
     "AsyncStream": ".runtime.async_stream",
     "CacheReport": ".runtime.cache.explain",
     "Completion": ".runtime.completion",
+    "Score": ".runtime.score",
     "SamplingParams": ".runtime.sampling.params",
     "Stream": ".runtime.stream",
     "StreamEvent": ".runtime.completion",
     "Timings": ".runtime.timings",
+    "TokenLogprobs": ".runtime.sampling.logprobs",
     "load": ".runtime.load",
 }
 
@@ -64,9 +68,11 @@ __all__ = [
     "RequestError",
     "ResourceError",
     "SamplingParams",
+    "Score",
     "Stream",
     "StreamEvent",
     "Timings",
+    "TokenLogprobs",
     "UnsupportedError",
     "__version__",
     "load",

@@ -54,6 +54,7 @@ class Assembly:
             timings=last.timings,
             prompt_ids=tuple(sequence.ids[: sequence.num_prompt].tolist()),
             seed=sequence.sampler.seed,
+            logprobs=tuple(one for event in events for one in event.logprobs),
         )
 
     def _flush(self, text: str) -> StreamEvent:
@@ -72,6 +73,7 @@ class Assembly:
             tuple(chosen.token for chosen in held),
             finish_reason=reason,
             timings=self._timings() if self.ended else None,
+            logprobs=tuple(chosen.logprobs for chosen in held if chosen.logprobs is not None),
         )
 
     def _note(self, emission: Emission) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .sampling.logprobs import TokenLogprobs
 from .sequence import FinishReason
 from .timings import Timings
 
@@ -12,20 +13,23 @@ from .timings import Timings
 class StreamEvent:
     """A piece of an answer: whole characters only, and the tokens since the event before.
 
-    The last event alone has `finish_reason` and `timings`, and maybe no text.
+    The last event alone has `finish_reason` and `timings`, and maybe no text. `logprobs` has an entry for each of
+    `ids` where the option asks for it.
     """
 
     text: str
     ids: tuple[int, ...]
     finish_reason: FinishReason | None = None
     timings: Timings | None = None
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True)
 class Completion:
     """A whole answer. End tokens are not among `ids`; a stop string is not in `text`.
 
-    `seed` gives the same answer again where tokens were drawn.
+    `seed` gives the same answer again where tokens were drawn. `logprobs` has an entry for each of `ids` where the
+    option asks for it.
     """
 
     text: str
@@ -34,3 +38,4 @@ class Completion:
     timings: Timings
     prompt_ids: tuple[int, ...]
     seed: int
+    logprobs: tuple[TokenLogprobs, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Thread, current_thread
 from time import perf_counter
@@ -21,6 +21,7 @@ from .loop import EngineLoop
 from .origin import Origin
 from .reader import RowReader
 from .request import Request
+from .sampling.breakers import Spell
 from .sampling.params import SamplingParams
 from .sampling.sampler import Sampler
 from .sequence import Sequence
@@ -56,7 +57,7 @@ class Engine:
     """Runs requests over an executable, which it owns from here on. Any thread may call any method.
 
     Requests share the executable's KV pages. `facts` is the executable's `info`. Ends with `close`, when nobody holds
-    it any more, or with the interpreter. `origin` binds what is cached to the model.
+    it any more, or with the interpreter. `origin` binds what is cached to the model, `spell` gives a token's bytes.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Engine:
         limits: EngineLimits,
         eog_ids: frozenset[int] = frozenset(),
         prefix_cache: bool = True,
+        spell: Spell = lambda token: b"",
         origin: Origin | None = None,
         swap_space: int = 0,
         disk: DiskCache | None = None,
@@ -77,7 +79,9 @@ class Engine:
         self.origin = origin or Origin()
         self.page_len, self.page_bytes = executable.page_len, executable.page_bytes
         self._executable = executable
+        self.select = executable.top_k
         self._eog_ids = eog_ids
+        self._spell = spell
         self.vocab_size = vocab_size
         self._loop = EngineLoop(
             executable,
@@ -238,7 +242,13 @@ class Engine:
         )
 
     def _sampler(self, prompt: TokenIds, ask: Ask, max_len: int) -> Sampler:
-        return Sampler(ask.params, self._executable.top_k, prompt=prompt, capacity=max_len)
+        self._check_bias(ask.params.logit_bias)
+        return Sampler(ask.params, self.select, prompt=prompt, capacity=max_len, spell=self._spell)
+
+    def _check_bias(self, bias: Mapping[int, float]) -> None:
+        unknown = [token for token in bias if token >= self.vocab_size]
+        if unknown:
+            raise RequestError(f"logit_bias: token {unknown[0]} is not in the vocabulary of 0..{self.vocab_size - 1}")
 
     def _enqueue(self, requests: list[Request]) -> list[Request]:
         loop = self._loop

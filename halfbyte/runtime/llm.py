@@ -19,10 +19,11 @@ from .async_stream import AsyncStream, Bell
 from .cache.explain import CacheReport, explain
 from .completion import Completion
 from .engine import Engine, TokenIds
-from .options import CHAT_NAMES, ChatOptions, Options, Plan, check_template_kwargs, resolve
+from .options import CHAT_NAMES, ChatOptions, Options, Plan, check_logprobs, check_template_kwargs, resolve
 from .prompts import Messages, Prompt, Prompts, are_many, are_messages, token_ids
 from .reader import KeepRows, RowReader
 from .sampling.params import SamplingParams
+from .score import Score, ScoreReader
 from .sessions import Sessions
 from .stream import Stream
 
@@ -78,8 +79,24 @@ class LLM:
         """
         array = token_ids(ids)
         reader = KeepRows(len(array), self._engine.vocab_size)
-        self._read(array, reader)
+        self._read([(array, reader)])
         return reader.rows
+
+    @overload
+    def score(self, prompt: Prompt, logprobs: int = 0) -> Score: ...
+
+    @overload
+    def score(self, prompt: Prompts, logprobs: int = 0) -> list[Score]: ...
+
+    def score(self, prompt: Prompt | Prompts, logprobs: int = 0) -> Score | list[Score]:
+        """How likely the model finds a text, or each of several, token by token; `logprobs` alternatives are kept.
+
+        Memory does not grow with the vocabulary. Raises `RequestError` for what does not fit the context.
+        """
+        check_logprobs(logprobs)
+        if not are_many(prompt):
+            return self._score([self._ids(cast("Prompt", prompt))], logprobs)[0]
+        return self._score([self._ids(one) for one in prompt], logprobs)
 
     @overload
     def generate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion: ...
@@ -228,11 +245,20 @@ class LLM:
         request = self._engine.submit(ids, plan.ask(bell.ring))
         return AsyncStream(self._engine, Assembly(request, pieces, StopStrings(plan.stop)), bell)
 
-    def _read(self, ids: TokenIds, reader: RowReader) -> None:
-        request = self._engine.read(ids, reader)
+    def _score(self, texts: list[TokenIds], logprobs: int) -> list[Score]:
+        readers = [ScoreReader(ids, logprobs, self._engine.select) for ids in texts]
+        self._read(list(zip(texts, readers, strict=True)))
+        return [reader.score() for reader in readers]
+
+    def _read(self, texts: Sequence[tuple[TokenIds, RowReader]]) -> None:
+        requests = []
         try:
-            while not request.receive().ended:
-                pass
+            for ids, reader in texts:
+                requests.append(self._engine.read(ids, reader))
+            for request in requests:
+                while not request.receive().ended:
+                    pass
         except BaseException:
-            self._engine.cancel(request)
+            for request in requests:
+                self._engine.cancel(request)
             raise

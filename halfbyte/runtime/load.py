@@ -71,6 +71,7 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
             vocab_size=bound.program.vocab_size,
             limits=_limits(job),
             eog_ids=frozenset(tokenizer.eog_ids),
+            spell=tokenizer.token_bytes,
             prefix_cache=config.prefix_cache,
             origin=origin,
             swap_space=parse_bytes(config.swap_space, "swap_space"),

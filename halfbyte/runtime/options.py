@@ -11,6 +11,7 @@ from ..errors import ConfigError, reject_unknown
 from .engine import Ask
 from .sampling.custom import Custom
 from .sampling.params import SamplingParams
+from .sampling.ranges import RANGES
 
 
 class Options(TypedDict, total=False):
@@ -115,6 +116,12 @@ def _seconds(value: Any) -> float | None:
     if not (number and value > 0):
         raise ConfigError(f"timeout must be a number of seconds above 0 or None, not {value!r}", key="timeout")
     return float(value)
+
+
+def check_logprobs(count: object) -> None:
+    """Raise `ConfigError` unless it is a number of alternatives that can be kept."""
+    if not RANGES["logprobs"].holds(count):
+        raise ConfigError(f"logprobs must be {RANGES['logprobs']}, not {count!r}", key="logprobs")
 
 
 def check_template_kwargs(given: object) -> Mapping[str, Any]:

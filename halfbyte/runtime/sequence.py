@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .cache.prefix_tree import Place
 from .reader import RowReader
+from .sampling.logprobs import TokenLogprobs
 from .sampling.sampler import Sampler
 
 FinishReason = Literal["stop", "length"]
@@ -23,9 +24,10 @@ _arrivals = counter()
 
 
 class Chosen(NamedTuple):
-    """A token that a sequence chose."""
+    """A token that a sequence chose, and how likely it was where that is asked for."""
 
     token: int
+    logprobs: TokenLogprobs | None = None
 
 
 class Sequence:
@@ -145,7 +147,7 @@ class Sequence:
         for row in rows:
             expected = self.ids[self.num_tokens] if len(chosen) < self.drafts else -1
             token = self.sampler.sample(row, self.num_tokens)
-            chosen.append(Chosen(token))
+            chosen.append(Chosen(token, self.sampler.last_logprobs))
             self.accept(token)
             if self.done or token != expected:
                 break
