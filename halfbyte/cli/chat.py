@@ -14,7 +14,7 @@ from .chat_commands import COMMANDS, obey
 from .command import Command, Option
 from .conversation import Conversation
 from .model import load
-from .options import CONTEXT, MAX_TOKENS, MODEL, SAMPLING, TEMPERATURE, THREADS, sampling
+from .options import CONTEXT, MAX_TOKENS, MODEL, SAMPLING, TEMPERATURE, THREADS, sampling, settings
 from .speed import speed_line
 from .typed_text import message
 
@@ -38,11 +38,11 @@ def run(values: Namespace) -> int:
     """One answer for a pipe or `--prompt`, otherwise a conversation."""
     talk = values.prompt is None and terminal.is_terminal(sys.stdin)
     question = "" if talk else message(values.prompt, what="question")
+    given = {"max_tokens": values.max_tokens, **sampling(values)}
     with load(values) as llm:
-        settings = {"max_tokens": values.max_tokens, **sampling(values)}
-        if settings["temperature"] is None and "general.sampling.temp" not in llm.metadata:
-            settings["temperature"] = LIVELY
-        conversation = Conversation(llm, settings, system=values.system or "")
+        if given["temperature"] is None and "general.sampling.temp" not in llm.metadata:
+            given["temperature"] = LIVELY
+        conversation = Conversation(llm, given, system=values.system or "")
         if talk:
             _converse(conversation, values.model)
         else:
@@ -86,4 +86,5 @@ COMMAND = Command(
     run=run,
     arguments=(replace(MODEL, default="smollm2-135m"),),
     options=(QUESTION, SYSTEM, ANSWER, *OPTIONS, CONTEXT, THREADS),
+    settings=settings,
 )

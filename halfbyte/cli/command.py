@@ -70,7 +70,10 @@ class Option:
 
 @dataclass(frozen=True)
 class Command:
-    """One command. `example` is a line that works as it stands; `run` does the work and returns the exit code."""
+    """One command. `example` is a line that works as it stands; `run` does the work and returns the exit code.
+
+    `settings` gives name and explanation of what `--set` takes.
+    """
 
     name: str
     about: str
@@ -78,3 +81,4 @@ class Command:
     run: Callable[[Namespace], int]
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
+    settings: Callable[[], list[tuple[str, str]]] = list

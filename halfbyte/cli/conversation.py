@@ -6,13 +6,11 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, reject_unknown
+from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from ..runtime.llm import LLM
     from ..runtime.timings import Timings
-
-WHOLE = ("max_tokens", "top_k", "penalty_last_n", "seed")
 
 
 @dataclass
@@ -55,22 +53,10 @@ class Conversation:
 
     def set(self, assignment: str) -> str:
         """Take `name=value` over into the settings; returns the name. Raises `ConfigError` for a wrong one."""
-        from ..runtime.sampling.params import SamplingParams
+        from .settings import setting
 
-        name, equals, text = (part.strip() for part in assignment.partition("="))
-        name = name.replace("-", "_")
-        known = ["max_tokens", *SamplingParams.__dataclass_fields__]
-        if not equals or not text:
-            raise ConfigError(f"write NAME=VALUE, for example temperature=0.7; names: {', '.join(known)}")
-        reject_unknown([name], known, "setting")
-        try:
-            value = int(text) if name in WHOLE else float(text)
-        except ValueError:
-            raise ConfigError(f"{text!r} is not a {'whole ' if name in WHOLE else ''}number", key=name) from None
-        if name == "max_tokens":
-            if value < 1:
-                raise ConfigError("max_tokens must be 1 or more", key=name)
-        else:
-            SamplingParams().override({name: value})
+        name, value = setting(assignment, "max_tokens")
+        if name == "max_tokens" and value < 1:
+            raise ConfigError("max_tokens must be 1 or more", key=name)
         self.settings[name] = value
         return name

@@ -10,7 +10,7 @@ from . import terminal
 from .command import Argument, Command, Option
 from .json_text import json_text
 from .model import load
-from .options import CONTEXT, JSON, MAX_TOKENS, MODEL, SAMPLING, SPECIAL, THREADS, sampling
+from .options import CONTEXT, JSON, MAX_TOKENS, MODEL, SAMPLING, SPECIAL, THREADS, sampling, settings
 from .speed import speed_line
 from .typed_text import message
 
@@ -23,19 +23,19 @@ STOP = Option("--stop", str, "End before this text; may be given several times",
 def run(values: Namespace) -> int:
     """Stream the continuation to stdout, the speed to stderr."""
     text = message(values.prompt, what="prompt")
+    given = {"max_tokens": values.max_tokens, "stop": values.stop or [], **sampling(values)}
     with load(values) as llm:
         prompt = llm.tokenize(text, special=True) if values.special else text
-        settings = {"max_tokens": values.max_tokens, "stop": values.stop or [], **sampling(values)}
         if values.json:
-            _print_json(llm, prompt, settings)
+            _print_json(llm, prompt, given)
         else:
-            _stream(llm, prompt, settings)
+            _stream(llm, prompt, given)
     return 0
 
 
-def _stream(llm: LLM, prompt: str | list[int], settings: dict[str, Any]) -> None:
+def _stream(llm: LLM, prompt: str | list[int], given: dict[str, Any]) -> None:
     timings = None
-    for event in llm.stream(prompt, **settings):
+    for event in llm.stream(prompt, **given):
         terminal.token(event.text)
         timings = event.timings
     terminal.line()
@@ -43,8 +43,8 @@ def _stream(llm: LLM, prompt: str | list[int], settings: dict[str, Any]) -> None
         terminal.note(speed_line(timings))
 
 
-def _print_json(llm: LLM, prompt: str | list[int], settings: dict[str, Any]) -> None:
-    answer = llm.generate(prompt, **settings)
+def _print_json(llm: LLM, prompt: str | list[int], given: dict[str, Any]) -> None:
+    answer = llm.generate(prompt, **given)
     timings = asdict(answer.timings) | {
         "prefill_tok_s": answer.timings.prefill_tok_s,
         "decode_tok_s": answer.timings.decode_tok_s,
@@ -67,4 +67,5 @@ COMMAND = Command(
     run=run,
     arguments=(MODEL, Argument("PROMPT", "the text to continue; - or nothing reads it from a pipe", optional=True)),
     options=(MAX_TOKENS, *SAMPLING, STOP, CONTEXT, THREADS, SPECIAL, JSON),
+    settings=settings,
 )

@@ -44,24 +44,33 @@ MIN_P = Option(
     high=1,
     otherwise="as the model file says, else 0.05",
 )
-REPEAT_PENALTY = Option(
-    "--repeat-penalty",
-    float,
-    "Make recent tokens less likely; 1 is off",
-    "ratio",
-    low=0.01,
-    high=100,
-    otherwise="as the model file says, else 1",
-)
+SET = Option("--set", str, "Any of the settings below; may be given several times", "NAME=VALUE", many=True)
 SEED = Option("--seed", int, "Same seed, same answer", "number", low=0, otherwise="a new one each time")
 JSON = Option("--json", bool, "Print one JSON object instead of text")
 FILE = Option("--file", str, "Read the text from this file", "path of a UTF-8 text", otherwise="none")
 WINDOW = Option("--window", int, "Tokens read together, from an empty context", "tokens", low=8, default=512)
 SPECIAL = Option("--special", bool, "Let control tokens spelt out in the text count as tokens")
 
-SAMPLING = (TEMPERATURE, TOP_K, TOP_P, MIN_P, REPEAT_PENALTY, SEED)
+NUMBERS = (TEMPERATURE, TOP_K, TOP_P, MIN_P, SEED)
+SAMPLING = (*NUMBERS, SET)
 
 
 def sampling(values: Namespace) -> dict[str, Any]:
-    """The sampling parameters given; those left out are None, which the library fills from the model file."""
-    return {option.dest: getattr(values, option.dest) for option in SAMPLING}
+    """The sampling parameters given; those left out are None, which the library fills from the model file.
+
+    Raises `ConfigError` for a wrong setting.
+    """
+    given = {option.dest: getattr(values, option.dest) for option in NUMBERS}
+    if values.set:
+        from .settings import setting
+
+        given |= dict(map(setting, values.set))
+    return given
+
+
+def settings() -> list[tuple[str, str]]:
+    """Names and explanations of the parameters that have no option of their own."""
+    from .settings import rows
+
+    own = {option.dest for option in NUMBERS}
+    return [row for row in rows() if row[0] not in own]

@@ -72,6 +72,9 @@ def _unexpected(word: str, command: Command) -> str:
     if not word.startswith("-") or word == "-":
         return f"unexpected {word!r}{_place_of_texts(command)}"
     flag = word.partition("=")[0]
+    setting = flag.removeprefix("--").replace("-", "_")
+    if setting in dict(command.settings()):
+        return f"{flag} is a setting: write --set {setting}=VALUE"
     flags = [option.flag for option in command.options] + ["--help", "--debug"]
     return f"unknown option {flag}{nearest(flag, flags)}; put -- before a text that starts with a dash"
 
@@ -93,6 +96,9 @@ def help_text(command: Command) -> str:
     if rows:
         parts.append("Arguments:\n" + table(rows))
     parts.append("Options:\n" + table(options))
+    settings = command.settings()
+    if settings:
+        parts.append("Settings, for --set:\n" + table(settings))
     return "\n\n".join(parts)
 
 

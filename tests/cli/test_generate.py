@@ -28,11 +28,48 @@ def test_options_reach_the_library_and_those_left_out_are_none(run, loaded) -> N
                 "top_k": 5,
                 "top_p": None,
                 "min_p": None,
-                "repeat_penalty": None,
                 "seed": 7,
             },
         )
     ]
+
+
+def test_settings_reach_the_library(run, loaded) -> None:
+    words = ["--set", "repeat_penalty=1.1", "--set=logit_bias=5:-inf,7:2", "--set", "samplers=top-k, temperature"]
+    assert run("generate", "m", "x", *words, "--top-k", "9", "--set", "top_k=4").code == 0
+    given = {name: value for name, value in loaded[0].calls[0][1].items() if value is not None}
+    assert given == {
+        "max_tokens": 256,
+        "stop": [],
+        "temperature": 0.0,
+        "top_k": 4,
+        "repeat_penalty": 1.1,
+        "logit_bias": {5: -float("inf"), 7: 2.0},
+        "samplers": ["top_k", "temperature"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("repeat_penalty=0", "repeat_penalty must be a finite number from 1e-06"),
+        ("repeat_penlty=1", "did you mean 'repeat_penalty'"),
+        ("samplers=topk", "did you mean 'top_k'"),
+        ("logit_bias=5", "'5' is not TOKEN:NUMBER"),
+        ("dry_sequence_breakers=.", "'.' is no JSON list of texts"),
+        ("mirostat=1.5", "'1.5' is not a whole number"),
+    ],
+)
+def test_a_wrong_setting_is_told_before_a_model_is_loaded(run, loaded, setting: str, hint: str) -> None:
+    done = run("generate", "m", "x", "--set", setting)
+    assert (done.code, loaded) == (1, [])
+    assert hint in done.err
+
+
+def test_a_setting_written_as_an_option_is_told_how(run) -> None:
+    done = run("generate", "m", "x", "--repeat-penalty", "1.1")
+    assert done.code == 2
+    assert "--repeat-penalty is a setting: write --set repeat_penalty=VALUE" in done.err
 
 
 def test_options_may_stand_before_between_and_behind_arguments(run, loaded) -> None:

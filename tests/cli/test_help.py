@@ -70,6 +70,19 @@ def test_an_option_states_unit_range_and_default(name: str, option) -> None:
         assert re.fullmatch(r"[\d.]+ (or more|to [\d.]+)", allowed)
 
 
+@pytest.mark.parametrize("name", ["generate", "chat"])
+def test_every_sampling_parameter_is_an_option_or_a_setting_with_range_and_default(name: str) -> None:
+    from halfbyte.runtime.sampling.params import SamplingParams
+
+    command = COMMANDS[name]
+    rows = dict(command.settings())
+    assert {option.dest for option in command.options} | rows.keys() >= SamplingParams.__dataclass_fields__.keys()
+    shown = re.sub(r"\s+", " ", help_text(command))
+    for setting, about in rows.items():
+        assert f"{setting} {about}" in shown
+        assert re.search(r"\(.*default .+\)$", about)
+
+
 @option_of_every_command
 def test_an_option_is_in_the_help_and_its_default_is_the_one_used(name: str, option) -> None:
     command = COMMANDS[name]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 
 from ...errors import nearest
-from .ranges import MOST
+from .parameters import MOST
 
 MOST_BREAKERS = 64
 

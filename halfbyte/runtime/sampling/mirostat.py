@@ -68,4 +68,4 @@ def _count(slope: float, mu: float, vocab_size: int) -> int:
     size = math.log(vocab_size)
     ratio = excess / -math.expm1(-excess * size) if abs(excess) > 1e-12 else 1 / size
     exponent = (math.log(ratio) + mu * math.log(2)) / slope
-    return max(int(math.exp(min(exponent, size))), 1)
+    return vocab_size if exponent >= size else max(int(math.exp(exponent)), 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigError, FormatError, RequestError, reject_unknown
 from .checks import bias_problem, breakers_problem, order_problem
-from .ranges import RANGES
+from .parameters import PARAMETERS
 
 if TYPE_CHECKING:
     from .custom import Custom
@@ -86,7 +86,7 @@ class SamplingParams:
         problems = dict(self._problems())
         if problems:
             raise ConfigError("; ".join(problems.values()), key=next(iter(problems)))
-        for name, allowed in RANGES.items():
+        for name, allowed in PARAMETERS.items():
             value = getattr(self, name)
             if value is not None:
                 self._set(name, int(value) if allowed.integer else float(value))
@@ -98,7 +98,7 @@ class SamplingParams:
         object.__setattr__(self, name, value)
 
     def _problems(self) -> Iterator[tuple[str, str]]:
-        for name, allowed in RANGES.items():
+        for name, allowed in PARAMETERS.items():
             if not allowed.holds(getattr(self, name)):
                 yield name, f"{name} must be {allowed}, not {getattr(self, name)!r}"
         for name, problem in (

@@ -8,17 +8,17 @@ import pytest
 from halfbyte.errors import ConfigError, FormatError, RequestError
 from halfbyte.runtime.options import Options
 from halfbyte.runtime.sampling.chain import SAMPLERS
+from halfbyte.runtime.sampling.parameters import PARAMETERS
 from halfbyte.runtime.sampling.params import METADATA_KEYS, ORDER, SamplingParams, recommended
-from halfbyte.runtime.sampling.ranges import RANGES
 
-NUMBERS = [name for name, allowed in RANGES.items() if not allowed.integer]
+NUMBERS = [name for name, allowed in PARAMETERS.items() if not allowed.integer]
 FIELDS = {field.name: field for field in dataclasses.fields(SamplingParams)}
 
 
 def test_every_number_has_a_range_and_its_default_is_inside():
     others = {"logit_bias", "samplers", "dry_sequence_breakers"}
-    assert RANGES.keys() | others == FIELDS.keys()
-    assert all(allowed.holds(FIELDS[name].default) for name, allowed in RANGES.items())
+    assert PARAMETERS.keys() | others == FIELDS.keys()
+    assert all(allowed.holds(FIELDS[name].default) for name, allowed in PARAMETERS.items())
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from halfbyte.runtime.sampling.candidates import Candidates, best_of
 from halfbyte.runtime.sampling.logit_bias import LogitBias
+from halfbyte.runtime.sampling.parameters import PARAMETERS
 from halfbyte.runtime.sampling.params import SamplingParams
 from halfbyte.runtime.sampling.penalties import penalties
-from halfbyte.runtime.sampling.ranges import RANGES
 from halfbyte.runtime.sampling.window import PenaltyWindow
 from tests.runtime.sampling.given import SELECT
 
@@ -41,7 +41,7 @@ def test_a_row_and_its_ranked_candidates_are_penalised_alike(logits, tokens):
 def test_the_strongest_penalties_leave_finite_logits_and_say_nothing(name, end, recwarn):
     logits = np.array([30, -30, 1e4, 1], np.float32)
     window = PenaltyWindow(5, [0, 1, 1, 2])
-    penalties(Candidates.of_row(logits), window, SamplingParams(**{name: getattr(RANGES[name], end)}))
+    penalties(Candidates.of_row(logits), window, SamplingParams(**{name: getattr(PARAMETERS[name], end)}))
     assert np.isfinite(logits).all()
     assert not recwarn.list
 
