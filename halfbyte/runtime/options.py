@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 from ..errors import ConfigError, reject_unknown
 from .engine import Ask
 from .sampling.custom import Custom
+from .sampling.parameters import PARAMETERS
 from .sampling.params import SamplingParams
-from .sampling.ranges import RANGES
 
 
 class Options(TypedDict, total=False):
@@ -120,8 +120,8 @@ def _seconds(value: Any) -> float | None:
 
 def check_logprobs(count: object) -> None:
     """Raise `ConfigError` unless it is a number of alternatives that can be kept."""
-    if not RANGES["logprobs"].holds(count):
-        raise ConfigError(f"logprobs must be {RANGES['logprobs']}, not {count!r}", key="logprobs")
+    if not PARAMETERS["logprobs"].holds(count):
+        raise ConfigError(f"logprobs must be {PARAMETERS['logprobs']}, not {count!r}", key="logprobs")
 
 
 def check_template_kwargs(given: object) -> Mapping[str, Any]:
