@@ -120,8 +120,9 @@ def _seconds(value: Any) -> float | None:
 
 def check_logprobs(count: object) -> None:
     """Raise `ConfigError` unless it is a number of alternatives that can be kept."""
-    if not PARAMETERS["logprobs"].holds(count):
-        raise ConfigError(f"logprobs must be {PARAMETERS['logprobs']}, not {count!r}", key="logprobs")
+    allowed = PARAMETERS["logprobs"]
+    if count is None or not allowed.holds(count):
+        raise ConfigError(f"logprobs must be an integer{allowed.range}, not {count!r}", key="logprobs")
 
 
 def check_template_kwargs(given: object) -> Mapping[str, Any]:
