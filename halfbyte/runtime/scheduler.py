@@ -126,9 +126,8 @@ class Scheduler:
         at = 0
         while at < len(self.waiting):
             sequence = self.waiting[at]
-            origin = sequence.origin
-            if origin is not None and not origin.gone and origin.num_computed < sequence.num_tokens - 1:
-                at += 1  # it will share what is being computed
+            if self._will_share(sequence, plan):
+                at += 1
                 continue
             if len(self.running) == self._max_num_seqs and not self._give_way(sequence, plan):
                 return
@@ -137,6 +136,13 @@ class Scheduler:
             self.waiting.remove(sequence)
             sequence.put_back = False
             insort(self.running, sequence, key=_rank)
+
+    def _will_share(self, sequence: Sequence, plan: StepPlan) -> bool:
+        """Whether what a branch shares is on its way: being computed, or read back in this step."""
+        origin = sequence.origin
+        if origin is None or origin.gone:
+            return False
+        return origin.num_computed < sequence.num_tokens - 1 or origin.arrival in plan.swaps_in
 
     def _give_way(self, sequence: Sequence, plan: StepPlan) -> bool:
         """Put back the last of the running ones if `sequence` is more urgent."""

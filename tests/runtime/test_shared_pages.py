@@ -39,6 +39,20 @@ class TestSwap:
         it.run()
         assert (first.num_tokens, second.num_tokens) == (first.max_len, second.max_len)
 
+    def test_a_branch_waits_for_pages_that_are_being_read_back(self):
+        it, _, second = self.crowded(swap=100)
+        while not second.put_back:
+            it.step()
+        child = second.fork(SWAP_FROM, max_len=SWAP_FROM + 2, sampler=second.sampler, priority=0, submitted_at=0.0)
+        it.add(child)
+        while second.put_back:
+            plan = it.step()
+        assert second.arrival in plan.swaps_in
+        assert child.put_back is False
+        assert child not in it.scheduler.running
+        it.run()
+        assert child.num_cached == SWAP_FROM - 1
+
     def test_a_full_swap_means_computing_again(self):
         it, _, second = self.crowded(swap=3)
         while not second.put_back:
