@@ -17,7 +17,6 @@ from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
 from .calls import Angles, Call, Operand, Scratch
-from .instruction import LAYOUTS
 from .kernels import EXECUTOR
 from .kv_pages import PAGE_LEN, KvPages
 from .loader import LoadedKernels
@@ -25,12 +24,10 @@ from .lower import Lowering
 from .packed import FAMILY_OF
 from .packing import PackedWeight, family_for, pack_all, packed_bytes, packer_of
 from .place import Placed, Plan
+from .selection import Best, Selection
 from .trace import Trace
 
 log = logging.getLogger("halfbyte.cpu_kernels")
-
-MOST_SORTED = 1024
-"""Up to here the compiled selection is used; it inserts one by one, so a larger k is sorted as a whole."""
 
 
 def build(
@@ -87,7 +84,7 @@ class CpuExecutable:
             raise
         self._batch: StepBatch | None = None
         self._logits: NDArray[np.float32] | None = None
-        self._top = np.zeros((2, MOST_SORTED), np.int32)
+        self._selection = Selection(self._kernels.addresses["top_k"], self._team)
         self._steps, self._tracing = 0, False
         self._closed = False
         self._lock = threading.Lock()
@@ -176,23 +173,15 @@ class CpuExecutable:
 
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], best first; among equals the lower id first. NaN and -inf are never chosen."""
-        if k > MOST_SORTED:
-            order = np.argsort(-logits, kind="stable")[:k].astype(np.int32)
-            order = order[logits[order] > -np.inf]
-            return order, logits[order]
-        logits = np.ascontiguousarray(logits)
-        operands = {
-            "logits": logits.ctypes.data,
-            "size": len(logits),
-            "k": k,
-            "ids": self._top[0].ctypes.data,
-            "values": self._top[1].ctypes.data,
-        }
+        best = self.top_k_rows(np.ascontiguousarray(logits)[None], [k])[0]
+        assert best is not None, "k is at least 1"
+        return best
+
+    def top_k_rows(self, logits: NDArray[np.float32], ks: Sequence[int]) -> list[Best | None]:
+        """`top_k` of each row of f32[R, V] with its own k, None for 0; rows are shared out among the threads."""
         with self._lock:
             self._check_open()
-            words = self._team.run_one([self._kernels.addresses["top_k"], 0, 0, *LAYOUTS["top_k"].words(operands)])
-        found = int(words[3 + LAYOUTS["top_k"].names.index("k")])
-        return self._top[0, :found].copy(), self._top[1, :found].view(np.float32).copy()
+            return self._selection.rows(logits, ks)
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from .instruction import LAYOUTS
+from .instruction import COUNTER, LAYOUTS
 from .jit import helper
-from .memory import load_float, load_i32, load_i64, store_float, store_i64, store_u32
+from .memory import atomic_add, load_float, load_i32, load_i64, store_float, store_i64, store_u32
 from .ops import any_above, load_f32
+from .tiles import prefetch
 
 LOGITS, SIZE, K, IDS, VALUES = LAYOUTS["top_k"].offsets()
 LOWEST = np.float32(-np.inf)
+SPAN, SPAN_BYTES = 64, 256
+ONE = (0,)
+
+
+@helper
+def _any(at, bound):
+    """Whether any of four vectors has a number above `bound`: one branch for a few cache lines."""
+    first = any_above(load_f32(at), bound) | any_above(load_f32(at + 64), bound)
+    return first | any_above(load_f32(at + 128), bound) | any_above(load_f32(at + 192), bound)
 
 
 @helper
@@ -27,16 +37,22 @@ def _insert(ids, values, kept, k, index, value):
 
 
 def top_k(instr, state, tid, nth):
-    """Runs on the first thread; afterwards `k` in the instruction is the number found (NaN and -inf never are)."""
-    if tid != 0:
+    """Runs on the thread that comes first, so that several of them share the threads.
+
+    Afterwards `k` in the instruction is the number found; NaN and -inf never are.
+    """
+    if atomic_add(instr + COUNTER, 1) != 0:
         return
     logits, size, k = load_i64(instr + LOGITS), load_i64(instr + SIZE), load_i64(instr + K)
     ids, values = load_i64(instr + IDS), load_i64(instr + VALUES)
     kept, bound = 0, LOWEST
-    for base in range(0, size, 16):
-        if base + 16 <= size and any_above(load_f32(logits + 4 * base), bound) == 0:
-            continue
-        for i in range(base, min(base + 16, size)):
+    for base in range(0, size, SPAN):
+        if base + SPAN <= size:
+            at = logits + 4 * base
+            prefetch(ONE, at, SPAN_BYTES)
+            if _any(at, bound) == 0:
+                continue
+        for i in range(base, min(base + SPAN, size)):
             value = load_float(logits + 4 * i)
             if value > bound:
                 kept = _insert(ids, values, kept, k, i, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -68,6 +68,11 @@ class Executable(Protocol):
 
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], best first; among equals the lower id first. NaN is never chosen."""
+
+    def top_k_rows(
+        self, logits: NDArray[np.float32], ks: Sequence[int]
+    ) -> list[tuple[NDArray[np.int32], NDArray[np.float32]] | None]:
+        """`top_k` of each row of f32[R, V] with its own k; None for a k of 0."""
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -62,6 +62,12 @@ class ReferenceExecutable:
         numbers = np.flatnonzero(~np.isnan(logits))
         best = numbers[np.argsort(-logits[numbers], kind="stable")[:k]].astype(np.int32)
         return best, logits[best]
+
+    def top_k_rows(
+        self, logits: NDArray[np.float32], ks: Sequence[int]
+    ) -> list[tuple[NDArray[np.int32], NDArray[np.float32]] | None]:
+        """`top_k` of each row; None for a k of 0."""
+        return [self.top_k(row, k) if k else None for row, k in zip(logits, ks, strict=True)]
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""

@@ -20,6 +20,7 @@ from .limits import EngineLimits
 from .moves import PageMover
 from .pace import Pace
 from .request import Request
+from .sampling.candidates import Best
 from .scheduler import Scheduler
 from .sequence import Chosen, Sequence
 from .step import BatchBuilder, StepPlan
@@ -200,9 +201,11 @@ class EngineLoop:
     def _sample(self, plan: StepPlan, logits: NDArray[np.float32]) -> dict[int, list[Chosen]]:
         """The chosen tokens by arrival; a sequence whose rows cannot be used ends alone."""
         chosen: dict[int, list[Chosen]] = {}
+        bests = self._select(plan, logits)
         row = 0
         for sequence, _, count in plan.shares:
-            rows = logits[row : row + count]
+            span = slice(row, row + count)
+            rows = logits[span]
             row += count
             if count == 0:
                 continue
@@ -210,11 +213,18 @@ class EngineLoop:
                 if sequence.reader is not None:
                     sequence.reader.read(sequence.num_computed, rows)
                 else:
-                    chosen[sequence.arrival] = sequence.grow(rows)
+                    chosen[sequence.arrival] = sequence.grow(rows, bests[span])
             except Exception as error:
                 log.debug("sampling failed", exc_info=True)
                 self._drop_sequence(sequence, error)
         return chosen
+
+    def _select(self, plan: StepPlan, logits: NDArray[np.float32]) -> list[Best | None]:
+        """The best of all rows whose samplers look at no more, found at once."""
+        ks: list[int] = []
+        for sequence, _, count in plan.shares:
+            ks += [0 if sequence.sampler is None else sequence.sampler.selects] * count
+        return self.executable.top_k_rows(logits, ks) if any(ks) else [None] * len(ks)
 
     def _emit(self, plan: StepPlan, chosen: dict[int, list[Chosen]]) -> None:
         now = perf_counter()

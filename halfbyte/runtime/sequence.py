@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .cache.prefix_tree import Place
 from .reader import RowReader
+from .sampling.candidates import Best
 from .sampling.logprobs import TokenLogprobs
 from .sampling.sampler import Sampler
 
@@ -137,16 +138,16 @@ class Sequence:
         self.drafts = min(len(tokens), room)
         self.ids[self.num_tokens : self.num_tokens + self.drafts] = tokens[: self.drafts]
 
-    def grow(self, rows: NDArray[np.float32]) -> list[Chosen]:
+    def grow(self, rows: NDArray[np.float32], bests: list[Best | None]) -> list[Chosen]:
         """Choose tokens by `rows` f32[1 + drafts, V] while each is the one drafted; `drafts` becomes how many were.
 
-        The tokens are those that would have been chosen one by one.
+        The tokens are those that would have been chosen one by one. `bests` has what the sampler `selects` of each row.
         """
         assert self.sampler is not None
         chosen: list[Chosen] = []
-        for row in rows:
+        for row, best in zip(rows, bests, strict=True):
             expected = self.ids[self.num_tokens] if len(chosen) < self.drafts else -1
-            token = self.sampler.sample(row, self.num_tokens)
+            token = self.sampler.sample(row, self.num_tokens, best)
             chosen.append(Chosen(token, self.sampler.last_logprobs))
             self.accept(token)
             if self.done or token != expected:

@@ -77,3 +77,15 @@ def test_answers_are_the_callers_own(runner, rng):
     runner.top_k(second, 10)
     assert np.array_equal(ids, kept[0])
     assert np.array_equal(values, kept[1])
+
+
+def test_rows_are_selected_side_by_side_each_with_its_own_k(runner):
+    logits = np.random.default_rng(8).standard_normal((9, 1000)).astype(np.float32)
+    logits[4] = np.nan
+    ks = [1, 0, 40, 7, 5, 0, 1000, 1024, 3]
+    found = runner.top_k_rows(logits, ks)
+    assert [best is None for best in found] == [k == 0 for k in ks]
+    for row, k, best in zip(logits, ks, found, strict=True):
+        if k:
+            assert np.array_equal(best[0], sorted_best(row, k)[0])
+            assert np.array_equal(best[1], row[best[0]])

@@ -61,6 +61,9 @@ class ToyExecutable:
         ids = np.argsort(-logits, kind="stable")[:k].astype(np.int32)
         return ids, logits[ids]
 
+    def top_k_rows(self, logits, ks):
+        return [self.top_k(row, k) if k else None for row, k in zip(logits, ks, strict=True)]
+
     def copy_page(self, source, target) -> None:
         self._slots_of(target)[:] = self._slots_of(source)
 

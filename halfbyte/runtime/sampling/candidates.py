@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ...errors import RequestError
 
-Select = Callable[[NDArray[Any], int], tuple[NDArray[np.int32], NDArray[Any]]]
+Best = tuple[NDArray[np.int32], NDArray[Any]]
+Select = Callable[[NDArray[Any], int], Best]
 """`Executable.top_k`: places and values of the k best of f32[n], best first."""
 
 MOST_SELECTED = 256
@@ -44,6 +45,12 @@ class Candidates(NamedTuple):
     def of_row(cls, row: NDArray[np.float32]) -> Candidates:
         """The whole vocabulary; steps may write to `row`."""
         return cls(_all_ids(len(row)), row, ranked=False)
+
+    @classmethod
+    def best(cls, places: NDArray[np.int32], logits: NDArray[np.float32]) -> Candidates:
+        """What `select` gave for a whole row. Raises as `best_of`."""
+        _check_best(logits)
+        return cls(places.tolist(), logits.tolist())
 
     def first(self, count: int) -> Candidates:
         """The first `count`, at least one."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .breakers import Breakers, Spell
-from .candidates import Candidates, Select, best_of, draw
-from .chain import chain
+from .candidates import MOST_SELECTED, Best, Candidates, Select, best_of, draw
+from .chain import SAMPLERS, chain
 from .dry import Repetitions
 from .logit_bias import LogitBias
 from .logprobs import TokenLogprobs, read
@@ -24,8 +24,9 @@ class Sampler:
     """Chooses the tokens of one sequence.
 
     `seed` is the one in use, drawn where `params` has none; `select` is the executable's `top_k`; `spell` gives a
-    token's bytes, for the texts that break repetitions. What `sample` draws depends on the tokens before, the row, the
-    seed and the index alone; only `accept` changes what later tokens depend on. One thread at a time calls them.
+    token's bytes, for the texts that break repetitions. Of a row `sample` looks at no more than the `selects` best,
+    where that is not 0. What it draws depends on the tokens before, the row, the seed and the index alone; only
+    `accept` changes what later tokens depend on. One thread at a time calls them.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Sampler:
             self.mirostat = Mirostat(params.mirostat, params.mirostat_tau, params.mirostat_eta)
         self._bias = LogitBias(params.logit_bias) if params.logit_bias else None
         self._steps = chain(params)
+        self.selects = self._selects()
 
     def fork(self, seed: int | None = None) -> Sampler:
         """A copy that has seen the same tokens and goes its own way; with the same seed where none is given."""
@@ -65,15 +67,20 @@ class Sampler:
         twin.mirostat = self.mirostat and self.mirostat.fork()
         return twin
 
-    def sample(self, logits: NDArray[np.float32], index: int) -> int:
+    def sample(self, logits: NDArray[np.float32], index: int, best: Best | None = None) -> int:
         """A token for the row f32[V], which may be changed; `index` is the place the token will take.
 
+        `best` is what `select` gives for the row and `selects`, where somebody knows it already.
         Afterwards `last_logprobs` are the token's, where `params.logprobs` asks for them. Raises `RequestError` where
         the best logit is not a finite number, and for a function of the caller that fails.
         """
         self.index = index
         wanted = self.params.logprobs
-        token = self._choose(logits if wanted is None else logits.copy())
+        if best is None:
+            start = Candidates.of_row(logits if wanted is None else logits.copy())
+        else:
+            start = Candidates.best(*best)
+        token = self._choose(start)
         if wanted is not None:
             self.last_logprobs = read(logits, token, wanted, self.select)
         return token
@@ -87,8 +94,15 @@ class Sampler:
         if self.mirostat is not None:
             self.mirostat.accept(token)
 
-    def _choose(self, row: NDArray[np.float32]) -> int:
-        candidates = Candidates.of_row(row)
+    def _selects(self) -> int:
+        if self._bias is not None or self.mirostat is not None:
+            return 0
+        if self.params.greedy and not self._steps:
+            return 1
+        top_k = self.params.top_k
+        return top_k if self._steps[:1] == [SAMPLERS["top_k"].run] and top_k <= MOST_SELECTED else 0
+
+    def _choose(self, candidates: Candidates) -> int:
         if self._bias is not None:
             candidates = self._bias.add(candidates)
         for step in self._steps:

@@ -1,0 +1,62 @@
+"""`Selection`: the best of rows of logits, the rows side by side on the team's threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .instruction import KERNEL, LAYOUTS, WORDS
+from .threads import Team
+
+MOST_SORTED = 1024
+"""Up to here the compiled selection is used; it inserts one by one, so a larger k is sorted as a whole."""
+
+Best = tuple[NDArray[np.int32], NDArray[np.float32]]
+
+_LOGITS, _SIZE, _K, _IDS, _VALUES = (offset // 8 for offset in LAYOUTS["top_k"].offsets())
+
+
+class Selection:
+    """Keeps the instructions and the room for what they find from call to call. One thread at a time may use it."""
+
+    def __init__(self, kernel: int, team: Team) -> None:
+        self._kernel = kernel
+        self._team = team
+        self._grow(1)
+
+    def rows(self, logits: NDArray[np.float32], ks: Sequence[int]) -> list[Best | None]:
+        """The `ks[r]` best of each row of f32[R, V], best first; among equals the lower id first; None for 0.
+
+        NaN and -inf are never chosen.
+        """
+        assert logits.flags.c_contiguous
+        wanted = [row for row, k in enumerate(ks) if 0 < k <= MOST_SORTED]
+        found: list[Best | None] = [_sorted(logits[row], k) if k > MOST_SORTED else None for row, k in enumerate(ks)]
+        if not wanted:
+            return found
+        if len(wanted) > len(self._words):
+            self._grow(len(wanted))
+        words = self._words
+        words[: len(wanted), _SIZE] = logits.shape[1]
+        words[: len(wanted), _LOGITS] = logits.ctypes.data + np.array(wanted) * logits.strides[0]
+        words[: len(wanted), _K] = [ks[row] for row in wanted]
+        self._team.run(words, len(wanted))
+        for place, (row, count) in enumerate(zip(wanted, words[: len(wanted), _K].tolist(), strict=True)):
+            found[row] = self._ids[place, :count].copy(), self._values[place, :count].copy()
+        return found
+
+    def _grow(self, rows: int) -> None:
+        self._ids = np.zeros((rows, MOST_SORTED), np.int32)
+        self._values = np.zeros((rows, MOST_SORTED), np.float32)
+        self._words = np.zeros((rows, WORDS), np.int64)
+        self._words[:, KERNEL // 8] = self._kernel
+        self._words[:, _IDS] = self._ids.ctypes.data + np.arange(rows) * self._ids.strides[0]
+        self._words[:, _VALUES] = self._values.ctypes.data + np.arange(rows) * self._values.strides[0]
+
+
+def _sorted(row: NDArray[np.float32], k: int) -> Best:
+    order = np.argsort(-row, kind="stable")[:k].astype(np.int32)
+    order = order[row[order] > -np.inf]
+    return order, row[order]
