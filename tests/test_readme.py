@@ -31,6 +31,19 @@ def test_the_python_example_runs(tmp_path, capsys):
     assert capsys.readouterr().out.split()[-1] in {"stop", "length"}
 
 
+def test_the_examples_of_the_engine_run(tmp_path, capsys):
+    from tests.model.tiny import tiny_model
+
+    page = (ROOT / "docs/engine.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    path = repr(str(tiny_model(tmp_path)))
+    for example in examples:
+        assert example.count('"smollm2-135m"') == 1
+        exec(example.replace('"smollm2-135m"', path), {})
+    assert len(examples) == 2
+    assert "tokens are cached" in capsys.readouterr().out
+
+
 def test_the_two_commands_are_what_ci_runs():
     steps = [step for block in blocks("") for line in block.splitlines() for step in line.split(" && ")]
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ class LoadConfig:
     kv: str = "f16"
     kv_memory: int | float | str | None = None
     max_num_batched_tokens: int = 512
-    max_num_seqs: int = 8
+    max_num_seqs: int = 16
     max_prompt_tokens: int | None = None
     max_queued: int | None = None
     prompt_stretch: float = 2.5

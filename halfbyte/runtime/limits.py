@@ -11,7 +11,7 @@ class EngineLimits:
     """See `LoadConfig`, which is where a caller says it."""
 
     context: int
-    max_num_seqs: int = 8
+    max_num_seqs: int = 16
     max_num_batched_tokens: int = 512
     max_prompt_tokens: int | None = None
     max_queued: int | None = None
