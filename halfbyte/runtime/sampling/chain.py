@@ -92,7 +92,7 @@ def _typical_p(candidates: Candidates, sampler: Sampler) -> Candidates:
 
 
 def _top_p(candidates: Candidates, sampler: Sampler) -> Candidates:
-    return truncation.top_p(ranked(candidates, sampler), sampler.params.top_p)
+    return truncation.top_p(candidates, sampler.params.top_p, sampler.select)
 
 
 def _min_p(candidates: Candidates, sampler: Sampler) -> Candidates:

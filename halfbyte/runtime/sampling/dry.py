@@ -31,7 +31,8 @@ class Repetitions:
     while it grows, so nothing is moved. Tokens are written backwards into memory twice as long as the window.
     """
 
-    def __init__(self, length: int, prompt: NDArray[np.integer[Any]], breakers: Breakers) -> None:
+    def __init__(self, length: int, prompt: NDArray[np.integer[Any]], breakers: Breakers, longest: int) -> None:
+        """Repetitions in `prompt` longer than `longest` are taken to be that long."""
         assert length > 0
         recent = prompt[-length:][::-1]
         self.breakers = breakers
@@ -39,7 +40,7 @@ class Repetitions:
         self._tokens = np.empty(2 * length, np.int32)
         self._start = 2 * length - len(recent)
         self._tokens[self._start :] = recent
-        self._lengths = _lengths(self.recent, length)
+        self._lengths = _lengths(self.recent, length, longest)
         ends = (place for place in range(len(recent)) if breakers.end_with(recent[place:]))
         self._since_break = next(ends, len(recent))
 
@@ -78,21 +79,22 @@ class Repetitions:
             return _NONE, _NONE
         in_window = len(recent) - 1 - places
         lengths = np.minimum(np.minimum(self._lengths[places], in_window), self._since_break).astype(np.int32)
-        order = np.lexsort((lengths, recent[places]))
-        tokens, lengths = recent[places][order], lengths[order]
-        longest = np.append(tokens[1:] != tokens[:-1], True) & (lengths >= shortest)
-        longest &= [not self.breakers.within(token) for token in tokens.tolist()]
-        return tokens[longest], lengths[longest]
+        tokens, which = np.unique(recent[places], return_inverse=True)
+        longest = np.zeros(len(tokens), np.int32)
+        np.maximum.at(longest, which, lengths)
+        counts = longest >= shortest
+        counts &= [not self.breakers.within(token) for token in tokens.tolist()]
+        return tokens[counts], longest[counts]
 
 
 _NONE = np.empty(0, np.int32)
 
 
-def _lengths(recent: NDArray[np.int32], size: int) -> NDArray[np.int32]:
+def _lengths(recent: NDArray[np.int32], size: int, longest: int) -> NDArray[np.int32]:
     """What `push` would have counted, i32[size], by comparing one place after the other."""
     lengths = np.zeros(size, np.int32)
     going = np.arange(max(len(recent) - 1, 0))
-    for back in range(len(recent)):
+    for back in range(min(len(recent), longest)):
         going = going[: np.searchsorted(going, len(recent) - 1 - back)]
         going = going[recent[going + 1 + back] == recent[back]]
         if len(going) == 0:
@@ -101,15 +103,19 @@ def _lengths(recent: NDArray[np.int32], size: int) -> NDArray[np.int32]:
     return lengths
 
 
+def longest_counted(params: SamplingParams) -> int:
+    """The length from which on the penalty does not grow."""
+    growing = GREATEST_LOG / math.log(params.dry_base) if params.dry_base > 1 else 0.0
+    return params.dry_allowed_length + int(min(growing, 1e9))
+
+
 def dry(candidates: Candidates, repetitions: Repetitions, params: SamplingParams) -> Candidates:
     """Lower tokens that go on with a repetition, by `dry_multiplier` * `dry_base` ** (its length - allowed length)."""
     tokens, lengths = repetitions.continued_by(params.dry_allowed_length)
     if len(tokens) == 0:
         return candidates
-    beyond = np.float64(lengths - params.dry_allowed_length)
-    if params.dry_base > 1:
-        beyond = np.minimum(beyond, int(GREATEST_LOG / math.log(params.dry_base)))
-    lower = np.minimum(params.dry_multiplier * params.dry_base**beyond, GREATEST)
+    beyond = np.minimum(lengths, longest_counted(params)) - params.dry_allowed_length
+    lower = np.minimum(params.dry_multiplier * params.dry_base ** np.float64(beyond), GREATEST)
     wanted, here = candidates.find(tokens)
     logits = np.asarray(candidates.logits)[here]
     return candidates.with_logits(here, logits - lower[wanted].astype(logits.dtype))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .candidates import Select
-from .log_sum import log_sum_exp
+from .whole_row import log_sum_exp
 
 
 class TokenLogprobs(NamedTuple):

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .candidates import Candidates, Select, above, best_of
-from .log_sum import log_sum_exp
+from .whole_row import log_sum_exp
 
 MOST_ESTIMATED = 100
 """Version 1 estimates the distribution's slope from so many best."""

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from .breakers import Breakers, Spell
 from .candidates import MOST_SELECTED, Best, Candidates, Select, best_of, draw
 from .chain import SAMPLERS, chain
-from .dry import Repetitions
+from .dry import Repetitions, longest_counted
 from .logit_bias import LogitBias
 from .logprobs import TokenLogprobs, read
 from .mirostat import Mirostat
 from .params import SamplingParams
 from .uniform import fresh_seed, uniform
+from .whole_row import draw_from_row
 from .window import PenaltyWindow
 
 
@@ -51,7 +52,8 @@ class Sampler:
             self.window = PenaltyWindow(length, prompt[-length:].tolist())
         if params.breaks_repetitions:
             breakers = Breakers(params.dry_sequence_breakers, spell)
-            self.repetitions = Repetitions(_length(params.dry_penalty_last_n, capacity), prompt, breakers)
+            length = _length(params.dry_penalty_last_n, capacity)
+            self.repetitions = Repetitions(length, prompt, breakers, longest_counted(params))
         if params.mirostat and not params.greedy:
             self.mirostat = Mirostat(params.mirostat, params.mirostat_tau, params.mirostat_eta)
         self._bias = LogitBias(params.logit_bias) if params.logit_bias else None
@@ -109,11 +111,10 @@ class Sampler:
             candidates = step(candidates, self)
         if self.params.greedy:
             return int(best_of(candidates, 1, self.select).ids[0])
-        if self.mirostat is None:
-            candidates = best_of(candidates, 0, self.select)
-        else:
+        if self.mirostat is not None:
             candidates = self.mirostat.cut(candidates, self.select)
-        return draw(candidates, uniform(self.seed, self.index))
+        u = uniform(self.seed, self.index)
+        return draw(candidates, u) if candidates.ranked else draw_from_row(np.asarray(candidates.logits), u)
 
 
 def _length(last_n: int, capacity: int) -> int:

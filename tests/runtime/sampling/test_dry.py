@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfbyte.runtime.sampling.breakers import Breakers
-from halfbyte.runtime.sampling.dry import Repetitions
+from halfbyte.runtime.sampling.dry import Repetitions, longest_counted
+from halfbyte.runtime.sampling.params import SamplingParams
 from tests.runtime.sampling.given import sampler
 
 PIECES = [b"a", b"b", b"c", b"\n", b"x\n", b"=", b">", b"=>"]
@@ -51,7 +52,7 @@ TOKENS = st.lists(st.sampled_from([0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7]), max_size=4
     fork_at=st.integers(0, 40),
 )
 def test_repetitions_are_those_found_by_comparing_everything(prompt, tokens, length, shortest, breakers, fork_at):
-    repetitions = Repetitions(length, np.array(prompt, np.int32), Breakers(breakers, spell))
+    repetitions = Repetitions(length, np.array(prompt, np.int32), Breakers(breakers, spell), longest=99)
     for place in range(len(tokens) + 1):
         if place == fork_at:
             left, repetitions = repetitions, repetitions.fork()
@@ -60,6 +61,24 @@ def test_repetitions_are_those_found_by_comparing_everything(prompt, tokens, len
         assert found == slow_lengths(prompt + tokens[:place], length, shortest, breakers)
         if place < len(tokens):
             repetitions.push(tokens[place])
+
+
+@given(prompt=TOKENS, tokens=TOKENS, longest=st.integers(2, 6))
+def test_a_prompts_repetitions_are_counted_up_to_a_length(prompt, tokens, longest):
+    whole, cut = (Repetitions(30, np.array(prompt, np.int32), Breakers(), most) for most in (99, longest))
+    for token in [None, *tokens]:
+        if token is not None:
+            whole.push(token)
+            cut.push(token)
+        (ids, lengths), (cut_ids, cut_lengths) = whole.continued_by(2), cut.continued_by(2)
+        assert ids.tolist() == cut_ids.tolist()
+        assert np.minimum(lengths, longest).tolist() == np.minimum(cut_lengths, longest).tolist()
+
+
+def test_the_penalty_stops_to_grow_where_llama_cpps_does():
+    assert longest_counted(SamplingParams(dry_base=1.75, dry_allowed_length=2)) == 2 + 158
+    assert longest_counted(SamplingParams(dry_base=1, dry_allowed_length=3)) == 3
+    assert longest_counted(SamplingParams(dry_base=1 + 1e-15)) > 10**8
 
 
 def row(size=8):

@@ -2,38 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from halfbyte.errors import RequestError
-from halfbyte.runtime.sampling import log_sum
-from halfbyte.runtime.sampling.log_sum import log_sum_exp
 from halfbyte.runtime.sampling.logprobs import read, score_rows
 from tests.runtime.sampling.given import PROBABILITIES, SELECT, row_of, sampler
-
-
-@given(logits=st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=50), many=st.booleans())
-def test_the_sum_is_that_of_the_definition_in_slices_too(logits, many):
-    row = np.array(logits * (1000 if many else 1), np.float32)
-    best = float(row.max())
-    expected = best + math.log(math.fsum(math.exp(float(x) - best) for x in row))
-    assert log_sum_exp(row) == pytest.approx(expected, rel=1e-6, abs=1e-5)
-    assert log_sum_exp(row.astype(np.float64)) == pytest.approx(expected, rel=1e-12, abs=1e-12)
-
-
-def test_a_row_longer_than_a_slice_is_summed_whole():
-    assert log_sum_exp(np.zeros(3 * log_sum.SLICE + 5, np.float32)) == pytest.approx(math.log(3 * log_sum.SLICE + 5))
-
-
-def test_what_is_no_number_counts_nothing():
-    row = np.array([math.nan, 0, -math.inf, 0], np.float32)
-    assert log_sum_exp(row) == pytest.approx(math.log(2))
-
-
-@pytest.mark.parametrize("row", [[math.nan], [-math.inf], [math.inf, 0]])
-def test_a_row_without_a_best_is_an_error(row):
-    with pytest.raises(RequestError, match="no finite logit"):
-        log_sum_exp(np.array(row, np.float32))
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 9])

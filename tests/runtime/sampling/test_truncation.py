@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfbyte.runtime.sampling import truncation
-from halfbyte.runtime.sampling.candidates import Candidates, best_of
+from halfbyte.runtime.sampling.candidates import MOST_SELECTED, Candidates, best_of
 from halfbyte.runtime.sampling.xtc import xtc
 from tests.runtime.sampling.given import PROBABILITIES, SELECT, ranked, sampler, shares
 
@@ -66,7 +66,7 @@ def slow_xtc(logits, threshold):
 
 
 STEPS = {
-    "top_p": (lambda candidates, p: truncation.top_p(candidates, p), slow_top_p),
+    "top_p": (lambda candidates, p: truncation.top_p(candidates, p, SELECT), slow_top_p),
     "min_p": (lambda candidates, p: truncation.min_p(candidates, p, SELECT), slow_min_p),
     "top_n_sigma": (lambda candidates, p: truncation.top_n_sigma(candidates, 3 * p, SELECT),
                     lambda logits, p: slow_top_n_sigma(logits, 3 * p)),
@@ -97,7 +97,7 @@ def test_the_best_survives(name, logits, p, many):
     assert STEPS[name][0](before, p).ids[0] == before.ids[0]
 
 
-@pytest.mark.parametrize("name", ["min_p", "top_n_sigma"])
+@pytest.mark.parametrize("name", ["top_p", "min_p", "top_n_sigma"])
 @given(logits=LOGITS, p=st.floats(0.015625, 0.984375))
 def test_a_whole_row_is_cut_as_its_ranked_candidates_are(name, logits, p):
     row = np.array(logits, np.float32)
@@ -111,12 +111,20 @@ def test_a_whole_row_is_cut_as_its_ranked_candidates_are(name, logits, p):
     ("p", "kept"), [(0, 1), (0.49, 1), (0.51, 2), (0.74, 2), (0.76, 3), (0.95, 4), (0.97, 5), (1, 5)]
 )
 def test_top_p_keeps_the_fewest_that_reach_it(p, kept):
-    assert len(truncation.top_p(ranked(np.log(PROBABILITIES)), p).ids) == kept
+    assert len(truncation.top_p(ranked(np.log(PROBABILITIES)), p, SELECT).ids) == kept
 
 
 @pytest.mark.parametrize(("p", "kept"), [(0, 5), (0.07, 5), (0.09, 4), (0.29, 3), (0.49, 2), (0.51, 1), (1, 1)])
 def test_min_p_keeps_those_near_the_best(p, kept):
     assert len(truncation.min_p(ranked(np.log(PROBABILITIES)), p, SELECT).ids) == kept
+
+
+@pytest.mark.parametrize("spread", [0.01, 4.0])
+def test_top_p_sorts_a_row_whole_only_where_a_few_do_not_reach_it(spread):
+    row = (np.random.default_rng(0).standard_normal(2000) * spread).astype(np.float32)
+    kept = truncation.top_p(Candidates.of_row(row), 0.9, SELECT)
+    assert np.asarray(kept.ids).tolist() == slow_top_p(row.tolist(), 0.9)
+    assert (len(kept.ids) > MOST_SELECTED) is (spread < 1)
 
 
 def test_top_n_sigma_looks_at_numbers_alone():
@@ -156,7 +164,7 @@ def test_xtc_is_off(params):
 
 @given(logits=LOGITS, p=st.floats(0, 1))
 def test_cutting_keeps_the_ratio_of_probabilities(logits, p):
-    before, after = ranked(logits), truncation.top_p(ranked(logits), p)
+    before, after = ranked(logits), truncation.top_p(ranked(logits), p, SELECT)
     whole, kept = shares(before), shares(after)
     total = sum(whole[token] for token in kept)
     assert kept == pytest.approx({token: whole[token] / total for token in kept})
