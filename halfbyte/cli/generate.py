@@ -57,6 +57,8 @@ def _print_json(llm: LLM, prompt: str | list[int], given: dict[str, Any]) -> Non
         "seed": answer.seed,
         "timings": timings,
     }
+    if answer.logprobs:
+        result["logprobs"] = [token._asdict() for token in answer.logprobs]
     terminal.line(json_text(result))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 import halfbyte
 from halfbyte.errors import ContextExceededError
 from halfbyte.runtime.completion import Completion, StreamEvent
+from halfbyte.runtime.sampling.logprobs import TokenLogprobs
 from halfbyte.runtime.timings import Timings
 
 SLOW = "slow"
@@ -74,7 +75,8 @@ class FakeLLM:
         ids = tuple(token for event in events for token in event.ids)
         assert events[-1].timings is not None
         text = "".join(event.text for event in events)
-        return Completion(text, ids, "stop", events[-1].timings, (1, 2), 7)
+        logprobs = () if options.get("logprobs") is None else tuple(TokenLogprobs(i, -0.5, ((i, -0.5),)) for i in ids)
+        return Completion(text, ids, "stop", events[-1].timings, (1, 2), 7, logprobs)
 
     def info(self) -> dict[str, str | int]:
         return {"isa": "fake", "kernels": "none", "threads": 2, "packed_bytes": 10**9, "kv_bytes": 0}

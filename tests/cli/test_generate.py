@@ -114,6 +114,11 @@ def test_special_tokens_count_only_where_asked_for(run, loaded) -> None:
     assert loaded[0].calls[0][0] == [97, 98]
 
 
+def test_json_holds_log_probabilities_where_asked_for(run, loaded) -> None:
+    done = run("generate", "m", "Hi", "--json", "--set", "logprobs=1", "-n", "1")
+    assert done.json["logprobs"] == [{"token": 60, "logprob": -0.5, "top": [[60, -0.5]]}]
+
+
 def test_json_is_one_object(run, loaded) -> None:
     done = run("generate", "m", "Hi", "--json")
     assert done.err == ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ConfigError, FormatError, RequestError, reject_unknown
+from ...errors import ConfigError, FormatError, reject_unknown
 from .checks import bias_problem, breakers_problem, order_problem
 from .parameters import PARAMETERS
 
@@ -130,14 +130,6 @@ class SamplingParams:
     def breaks_repetitions(self) -> bool:
         """Whether the dry step changes a logit."""
         return "dry" in self.samplers and self.dry_multiplier > 0 and self.dry_penalty_last_n != 0
-
-    def check_tokens(self, vocab_size: int) -> None:
-        """Raise `RequestError` for a bias of a token that the vocabulary lacks."""
-        unknown = sorted(token for token in self.logit_bias if token >= vocab_size)
-        if unknown:
-            raise RequestError(
-                f"logit_bias names token {unknown[0]}, which is not in the vocabulary: it has ids 0 to {vocab_size - 1}"
-            )
 
     def override(self, given: Mapping[str, Any]) -> SamplingParams:
         """These values with `given` in their place; a value of None leaves the one that stands.

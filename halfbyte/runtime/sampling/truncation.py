@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import MOST_SELECTED, Candidates, Select, above, best_of
+from .candidates import Candidates, Select, above, best_of
 from .whole_row import log_sum_exp
 
 
@@ -18,15 +18,13 @@ def top_p(candidates: Candidates, p: float, select: Select) -> Candidates:
     """The fewest best whose probabilities sum to at least `p`."""
     if p >= 1:
         return candidates
-    if not candidates.ranked:
-        # A row is sorted whole only where a few do not reach `p`.
-        few = best_of(candidates, MOST_SELECTED, select)
-        cumulative, wanted = few.cumulative(), p * math.exp(log_sum_exp(candidates.logits) - few.logits[0])
-        if cumulative[-1] >= wanted:
-            return few.first(bisect_left(cumulative, wanted) + 1)
-        candidates = best_of(candidates, 0, select)
-    cumulative = candidates.cumulative()
-    return candidates.first(bisect_left(cumulative, p * cumulative[-1]) + 1)
+    if candidates.ranked:
+        cumulative = candidates.cumulative()
+        return candidates.first(bisect_left(cumulative, p * cumulative[-1]) + 1)
+    whole = log_sum_exp(candidates.logits)
+    # All tokens below this floor together have less than 1 - p, so the others reach p and they alone are sorted.
+    likely = above(candidates, whole + math.log((1 - p) / len(candidates.ids)), select)
+    return likely.first(bisect_left(likely.cumulative(), p * math.exp(whole - likely.logits[0])) + 1)
 
 
 def min_p(candidates: Candidates, p: float, select: Select) -> Candidates:
