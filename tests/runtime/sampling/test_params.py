@@ -1,6 +1,7 @@
 import dataclasses
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from halfbyte.runtime.options import Options
 from halfbyte.runtime.sampling.chain import SAMPLERS
 from halfbyte.runtime.sampling.parameters import PARAMETERS
 from halfbyte.runtime.sampling.params import METADATA_KEYS, ORDER, SamplingParams, recommended
+from tests.source_tree import ROOT
 
 NUMBERS = [name for name, allowed in PARAMETERS.items() if not allowed.integer]
 FIELDS = {field.name: field for field in dataclasses.fields(SamplingParams)}
@@ -132,6 +134,12 @@ def test_the_order_is_llama_cpps_and_names_every_step():
 )  # fmt: skip
 def test_the_best_token_is_taken_where_no_temperature_is_above_zero(given, greedy):
     assert SamplingParams(**given).greedy is greedy
+
+
+def test_the_page_on_sampling_tells_of_every_parameter_and_step():
+    page = (ROOT / "docs/sampling.md").read_text(encoding="utf-8")
+    assert FIELDS.keys() - set(re.findall(r"`(\w+)", page)) == set()
+    assert tuple(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == ORDER
 
 
 def test_a_caller_can_say_every_parameter():
