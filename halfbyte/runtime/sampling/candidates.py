@@ -49,7 +49,7 @@ class Candidates(NamedTuple):
     @classmethod
     def best(cls, places: NDArray[np.int32], logits: NDArray[np.float32]) -> Candidates:
         """What `select` gave for a whole row. Raises as `best_of`."""
-        _check_best(logits)
+        places, logits = _numbers(places, logits)
         return cls(places.tolist(), logits.tolist())
 
     def first(self, count: int) -> Candidates:
@@ -120,10 +120,7 @@ def best_of(candidates: Candidates, k: int, select: Select) -> Candidates:
         if math.isfinite(logits[place]):
             return Candidates([int(ids[place])], [float(logits[place])])
     few = k <= MOST_SELECTED
-    places, best = select(logits, k) if few else sort_best(logits, k)
-    _check_best(best)
-    if best[-1] == -np.inf:
-        places, best = places[best > -np.inf], best[best > -np.inf]
+    places, best = _numbers(*(select(logits, k) if few else sort_best(logits, k)))
     return Candidates(ids[places].tolist(), best.tolist()) if few else Candidates(ids[places], best.astype(np.float64))
 
 
@@ -142,9 +139,7 @@ def reranked(ids: NDArray[np.integer[Any]], logits: NDArray[np.floating[Any]]) -
     """Candidates [n] in any order, ranked. Raises as `best_of`."""
     order = np.lexsort((ids, -logits))
     order = order[logits[order] > -np.inf]
-    best = logits[order].astype(np.float64)
-    _check_best(best)
-    return _few_or_many(ids[order].astype(np.int32), best)
+    return _few_or_many(*_numbers(ids[order].astype(np.int32), logits[order].astype(np.float64)))
 
 
 def _few_or_many(ids: NDArray[np.int32], logits: NDArray[np.float64]) -> Candidates:
@@ -158,9 +153,13 @@ def draw(candidates: Candidates, u: float) -> int:
     return int(candidates.ids[min(place, len(cumulative) - 1)])
 
 
-def _check_best(logits: NDArray[np.floating[Any]]) -> None:
+def _numbers(places: NDArray[np.int32], logits: NDArray[Any]) -> Best:
+    """Ranked candidates without those of -inf. Raises as `best_of`."""
     if len(logits) == 0 or not math.isfinite(logits[0]):
         raise RequestError(NO_BEST)
+    if logits[-1] == -np.inf:
+        return places[logits > -np.inf], logits[logits > -np.inf]
+    return places, logits
 
 
 def sort_best(logits: NDArray[Any], k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:

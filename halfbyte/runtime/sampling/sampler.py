@@ -58,6 +58,7 @@ class Sampler:
             self.mirostat = Mirostat(params.mirostat, params.mirostat_tau, params.mirostat_eta)
         self._bias = LogitBias(params.logit_bias) if params.logit_bias else None
         self._steps = chain(params)
+        self._writes = not (self._bias is self.window is self.repetitions is None)
         self.selects = self._selects()
 
     def fork(self, seed: int | None = None) -> Sampler:
@@ -72,14 +73,14 @@ class Sampler:
     def sample(self, logits: NDArray[np.float32], index: int, best: Best | None = None) -> int:
         """A token for the row f32[V], which may be changed; `index` is the place the token will take.
 
-        `best` is what `select` gives for the row and `selects`, where somebody knows it already.
-        Afterwards `last_logprobs` are the token's, where `params.logprobs` asks for them. Raises `RequestError` where
-        the best logit is not a finite number, and for a function of the caller that fails.
+        `best` is what `select` gives for the row and `selects`, where somebody knows it already. Afterwards
+        `last_logprobs` are the token's, where `params.logprobs` asks for them. Raises `RequestError` where the best
+        logit is not a finite number, and for a function of the caller that fails.
         """
         self.index = index
         wanted = self.params.logprobs
         if best is None:
-            start = Candidates.of_row(logits if wanted is None else logits.copy())
+            start = Candidates.of_row(logits.copy() if wanted is not None and self._writes else logits)
         else:
             start = Candidates.best(*best)
         token = self._choose(start)
