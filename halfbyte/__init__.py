@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .runtime.completion import Completion, StreamEvent
     from .runtime.llm import LLM
     from .runtime.load import load
+    from .runtime.metrics.metrics import Metrics
     from .runtime.sampling.logprobs import TokenLogprobs
     from .runtime.sampling.params import SamplingParams
     from .runtime.score import Score
@@ -44,6 +45,7 @@ _LAZY = {
     "CacheReport": ".runtime.cache.explain",
     "Completion": ".runtime.completion",
     "Score": ".runtime.score",
+    "Metrics": ".runtime.metrics.metrics",
     "SamplingParams": ".runtime.sampling.params",
     "Stream": ".runtime.stream",
     "StreamEvent": ".runtime.completion",
@@ -64,6 +66,7 @@ __all__ = [
     "FormatError",
     "HalfbyteError",
     "KvBudgetExceededError",
+    "Metrics",
     "QueueFullError",
     "RequestError",
     "ResourceError",

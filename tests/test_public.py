@@ -24,6 +24,7 @@ PUBLIC = [
     "FormatError",
     "HalfbyteError",
     "KvBudgetExceededError",
+    "Metrics",
     "QueueFullError",
     "RequestError",
     "ResourceError",
@@ -51,12 +52,14 @@ METHODS = [
     "info",
     "load_session",
     "logits",
+    "metrics",
     "samples",
     "save_session",
     "score",
     "stream",
     "stream_chat",
     "tokenize",
+    "trace",
 ]
 
 

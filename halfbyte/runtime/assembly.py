@@ -68,6 +68,7 @@ class Assembly:
     def _event(self, text: str, reason: FinishReason | None = None) -> StreamEvent:
         held, self._held = self._held, []
         self.ended = reason is not None
+        self.request.satisfied |= self.ended
         return StreamEvent(
             text,
             tuple(chosen.token for chosen in held),

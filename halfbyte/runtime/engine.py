@@ -18,6 +18,9 @@ from ..model.backend import Executable
 from .cache.disk_cache import DiskCache
 from .limits import EngineLimits
 from .loop import EngineLoop
+from .metrics.metrics import Metrics
+from .metrics.rejections import Rejections, counted
+from .metrics.snapshot import snapshot
 from .origin import Origin
 from .reader import RowReader
 from .request import Request
@@ -83,6 +86,7 @@ class Engine:
         self._eog_ids = eog_ids
         self._spell = spell
         self.vocab_size = vocab_size
+        self.rejections = Rejections()
         self._loop = EngineLoop(
             executable,
             vocab_size=vocab_size,
@@ -106,6 +110,7 @@ class Engine:
         """
         return self.submit_all(prompt, [ask])[0]
 
+    @counted
     def submit_all(self, prompt: TokenIds, asks: list[Ask]) -> list[Request]:
         """Start several answers to one prompt, which is computed once; all or none. Raises as `submit`."""
         self._check(prompt)
@@ -116,6 +121,7 @@ class Engine:
             [Request(s, timeout=a.timeout, notify=a.notify) for s, a in zip([first, *others], asks, strict=True)]
         )
 
+    @counted
     def fork(self, request: Request, num_tokens: int, ask: Ask) -> Request:
         """Start an answer that begins with the first `num_tokens` of another; they share pages.
 
@@ -126,6 +132,7 @@ class Engine:
         child = self._branch(request.sequence, num_tokens, ask)
         return self._enqueue([Request(child, timeout=ask.timeout, notify=ask.notify)])[0]
 
+    @counted
     def read(self, ids: TokenIds, reader: RowReader) -> Request:
         """Start to show `reader` the logits of each of `ids` [n]. Raises as `submit`."""
         self._check(ids)
@@ -159,6 +166,10 @@ class Engine:
         pool, swapped = scheduler.pool, scheduler.num_swapped
         waiting = len(scheduler.waiting) - swapped
         return EngineStatus(waiting, len(scheduler.running), swapped, pool.num_free, pool.num_cached, pool.num_used)
+
+    def metrics(self) -> Metrics:
+        """What it did so far, taken while the engine runs on."""
+        return snapshot(self._loop.meter, self.status(), self.rejections.counts())
 
     @property
     def closed(self) -> bool:

@@ -17,6 +17,7 @@ from .cache.swap_file import SwapFile
 from .cache.swap_places import SwapPlaces
 from .inbox import Inbox
 from .limits import EngineLimits
+from .metrics.meter import Meter, phase
 from .moves import PageMover
 from .pace import Pace
 from .request import Request
@@ -53,6 +54,7 @@ class EngineLoop:
     ) -> None:
         places = swap_space // executable.page_bytes
         self.inbox = Inbox()
+        self.meter = Meter()
         self.scheduler = Scheduler(
             PagePool(executable.n_pages, keep=prefix_cache, fingerprint=fingerprint),
             max_num_seqs=limits.max_num_seqs,
@@ -94,6 +96,7 @@ class EngineLoop:
         """The thread's whole life."""
         try:
             while self._gather():
+                self.meter.begin()
                 self._step()
         finally:
             self.inbox.stop()
@@ -174,6 +177,7 @@ class EngineLoop:
         answers = sum(sequence.num_new == 1 for sequence in self.scheduler.running)
         return self._pace.prompt_tokens(answers)
 
+    @phase("move", after="schedule")
     def _move(self, plan: StepPlan) -> None:
         self.save_evicted()
         if plan.swaps_out or plan.copies or plan.swaps_in:
@@ -181,23 +185,29 @@ class EngineLoop:
                 self._drop_sequence(sequence, error)
                 plan.shares = [share for share in plan.shares if share.sequence is not sequence]
 
+    @phase("run")
     def _compute(self, plan: StepPlan) -> NDArray[np.float32]:
         if not plan.shares:
             return self._logits[:0]
         started = perf_counter()
+        self.meter.planned(plan)
         answers = 0
         for sequence, _, _ in plan.shares:
             answers += sequence.num_new == 1
             if sequence.num_computed == sequence.num_cached:
                 request = self._requests[sequence.arrival]
-                request.started_at = request.started_at or started
+                if request.started_at is None:
+                    request.started_at = started
+                    self.meter.started(sequence)
         batch = self._builder.build(plan)
         logits = self._logits[: len(batch.logit_rows)]
         self.executable.run(batch, logits)
         prompt = sum(num_tokens for sequence, num_tokens, _ in plan.shares if sequence.num_new > 1)
         self._pace.note(answers, prompt, perf_counter() - started)
+        self.meter.computed(prompt)
         return logits
 
+    @phase("sample")
     def _sample(self, plan: StepPlan, logits: NDArray[np.float32]) -> dict[int, list[Chosen]]:
         """The chosen tokens by arrival; a sequence whose rows cannot be used ends alone."""
         chosen: dict[int, list[Chosen]] = {}
@@ -214,6 +224,8 @@ class EngineLoop:
                     sequence.reader.read(sequence.num_computed, rows)
                 else:
                     chosen[sequence.arrival] = sequence.grow(rows, bests[span])
+                    if count > 1:
+                        self.meter.speculated(count - 1, sequence.drafts)
             except Exception as error:
                 log.debug("sampling failed", exc_info=True)
                 self._drop_sequence(sequence, error)
@@ -226,6 +238,7 @@ class EngineLoop:
             ks += [0 if sequence.sampler is None else sequence.sampler.selects] * count
         return self.executable.top_k_rows(logits, ks) if any(ks) else [None] * len(ks)
 
+    @phase("emit", after="commit")
     def _emit(self, plan: StepPlan, chosen: dict[int, list[Chosen]]) -> None:
         now = perf_counter()
         for sequence, _, _ in plan.shares:
@@ -238,11 +251,13 @@ class EngineLoop:
             if sequence.done:
                 del self._requests[sequence.arrival]
                 self._save_later(sequence)
+                self.meter.end(request)
             self._post(request, tokens or [], now)
 
     def _post(self, request: Request, tokens: list[Chosen], now: float) -> None:
         sequence = request.sequence
         given = tokens[:-1] if sequence.finish_reason == "stop" else tokens
+        self.meter.emitted(request, len(given), now)
         for chosen in given[:-1]:
             request.post(chosen, ended=False, at=now)
         request.post(given[-1] if given else None, ended=sequence.done, at=now)
@@ -251,6 +266,7 @@ class EngineLoop:
         if self._requests.pop(request.sequence.arrival, None) is not None:
             self.scheduler.remove(request.sequence)
             self._save_later(request.sequence)
+            self.meter.end(request, error)
             request.fail(error)
 
     def _save_later(self, sequence: Sequence) -> None:

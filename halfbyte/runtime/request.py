@@ -29,7 +29,8 @@ _WAIT_S = 0.1 if sys.platform == "win32" else None
 class Request:
     """Made by any thread; the engine's thread posts to it, one other thread receives.
 
-    `timeout` is in seconds from now. `notify` is called in the engine's thread whenever something was posted.
+    `timeout` is in seconds from now. `notify` is called in the engine's thread whenever something was
+    posted. A caller who has all that is wanted of the answer sets `satisfied`.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Request:
         self.deadline = math.inf if timeout is None else self.submitted_at + timeout
         self.started_at: float | None = None
         self.emitted_at: float | None = None
+        self.satisfied = False
         self._notify = notify
         self._mailbox: SimpleQueue[Emission] = SimpleQueue()
 

@@ -78,6 +78,12 @@ class ToyExecutable:
     def _slots_of(self, page):
         return self._kv[page * self.page_len : (page + 1) * self.page_len]
 
+    def trace(self, on) -> None:
+        self.tracing = on
+
+    def spans(self):
+        return []
+
     def info(self):
         return {"isa": "toy", "kernels": "toy", "threads": 1, "packed_bytes": 0, "kv_bytes": 0}
 

@@ -1,0 +1,1 @@
+"""What the engine counts about itself, and when it did what."""

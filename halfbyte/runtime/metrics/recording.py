@@ -1,0 +1,77 @@
+"""`Recording`: when each phase of the engine and each op of the model ran, for as long as somebody wants to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...model.backend import Executable, Span
+from ..step import StepPlan
+
+MOST_SPANS = 1_000_000
+"""Phases and ops together; a file of them has some 100 MB."""
+
+
+class Phase(NamedTuple):
+    """A part of a step of the engine. Seconds are those of `time.perf_counter`."""
+
+    name: str
+    step: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class StepCounts:
+    """What a step had to compute."""
+
+    tokens: int
+    sequences: int
+    logit_rows: int
+    put_back: int
+
+
+@dataclass
+class Recording:
+    """Written by the engine's thread alone. When it is full it stops, and `full` says so."""
+
+    executable: Executable
+    most: int = MOST_SPANS
+    phases: list[Phase] = field(default_factory=list)
+    ops: list[Span] = field(default_factory=list)
+    counts: dict[int, StepCounts] = field(default_factory=dict)
+    full: bool = False
+    current: int = 0
+
+    def start(self) -> None:
+        """Record the ops of the steps to come."""
+        self.executable.trace(True)
+
+    def begin(self, number: int) -> None:
+        """A step begins; takes over what was recorded of the one before."""
+        self._collect()
+        self.current = number
+
+    def planned(self, plan: StepPlan) -> None:
+        """The step is about to be computed."""
+        if not self.full:
+            rows = sum(share.num_rows for share in plan.shares)
+            self.counts[self.current] = StepCounts(plan.num_tokens, len(plan.shares), rows, len(plan.put_back))
+
+    def phase(self, name: str, start: float, end: float) -> None:
+        """A phase of the step has ended."""
+        if not self.full:
+            self.phases.append(Phase(name, self.current, start, end))
+
+    def stop(self) -> None:
+        """The end."""
+        self._collect()
+        self.executable.trace(False)
+
+    def _collect(self) -> None:
+        if self.full:
+            return
+        self.ops += self.executable.spans()
+        if len(self.ops) + len(self.phases) >= self.most:
+            self.full = True
+            self.executable.trace(False)
