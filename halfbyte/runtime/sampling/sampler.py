@@ -58,7 +58,7 @@ class Sampler:
             self.mirostat = Mirostat(params.mirostat, params.mirostat_tau, params.mirostat_eta)
         self._bias = LogitBias(params.logit_bias) if params.logit_bias else None
         self._steps = chain(params)
-        self._writes = not (self._bias is self.window is self.repetitions is None)
+        self._writes = any(it is not None for it in (self._bias, self.window, self.repetitions))
         self.selects = self._selects()
 
     def fork(self, seed: int | None = None) -> Sampler:
