@@ -9,10 +9,21 @@ from os import PathLike
 from typing import Any, TypedDict
 
 from ..errors import ConfigError, UnsupportedError
+from .limits import MOST_DRAFTS
 
 KV_TYPES = ("f16",)
 """Types of the KV store's numbers."""
-_COUNTS = ("context", "max_num_batched_tokens", "max_num_seqs", "threads", "max_prompt_tokens", "max_queued")
+SPECULATIONS = ("ngram", "off")
+"""Where drafts may come from besides a draft model."""
+_COUNTS = (
+    "context",
+    "max_num_batched_tokens",
+    "max_num_seqs",
+    "threads",
+    "max_prompt_tokens",
+    "max_queued",
+    "max_draft",
+)
 _OPTIONAL = ("threads", "max_prompt_tokens", "max_queued")
 
 
@@ -32,6 +43,9 @@ class LoadOptions(TypedDict, total=False):
     swap_space: int | str
     disk_cache: str | PathLike[str] | None
     disk_cache_size: int | str
+    speculation: str
+    draft_model: str | PathLike[str] | None
+    max_draft: int
     backend: str
     isa: str | None
 
@@ -52,6 +66,10 @@ class LoadConfig:
     it, so it is made for its owner alone. `threads` None takes what suits the machine, `isa`
     None the best instruction set it has.
 
+    A step may compute up to `max_draft` (1 to 15) guessed tokens of an answer along, where measurements say that it
+    pays; the answer is the same. Guesses are what followed the last tokens before ("ngram"; "off" is none of these),
+    and what `draft_model`, a smaller model with the same vocabulary, named as models are, would say.
+
     Raises `ConfigError` that names every value out of range, `UnsupportedError` for an unknown KV type.
     """
 
@@ -68,6 +86,9 @@ class LoadConfig:
     swap_space: int | str = 0
     disk_cache: str | PathLike[str] | None = None
     disk_cache_size: int | str = "4GB"
+    speculation: str = "ngram"
+    draft_model: str | PathLike[str] | None = None
+    max_draft: int = MOST_DRAFTS
     backend: str = "cpu"
     isa: str | None = None
 
@@ -77,6 +98,8 @@ class LoadConfig:
             raise ConfigError("; ".join(problems.values()), key=next(iter(problems)))
         if self.kv not in KV_TYPES:
             raise UnsupportedError(f"kv={self.kv!r} is no type of KV store", known=KV_TYPES)
+        if self.speculation not in SPECULATIONS:
+            raise UnsupportedError(f"speculation={self.speculation!r} is no way to guess tokens", known=SPECULATIONS)
         for name in _COUNTS:
             value = getattr(self, name)
             if value is not None:  # a NumPy integer becomes Python's
@@ -92,6 +115,10 @@ class LoadConfig:
                 yield name, f"{name} must be an integer of at least 1, not {value!r}"
         if not (self.disk_cache is None or isinstance(self.disk_cache, (str, PathLike))):
             yield "disk_cache", f"disk_cache must be a folder or None, not {self.disk_cache!r}"
+        if isinstance(self.max_draft, int) and self.max_draft > MOST_DRAFTS:
+            yield "max_draft", f"max_draft must be at most {MOST_DRAFTS}, not {self.max_draft!r}"
+        if self.draft_model is not None and not isinstance(self.draft_model, (str, PathLike)):
+            yield "draft_model", f"draft_model must be a path, a name or None, not {self.draft_model!r}"
         for name in ("kv", "backend", "isa"):
             value = getattr(self, name)
             if not isinstance(value, str) and not (name == "isa" and value is None):

@@ -28,6 +28,7 @@ from .sampling.breakers import Spell
 from .sampling.params import SamplingParams
 from .sampling.sampler import Sampler
 from .sequence import Sequence
+from .speculation.speculation import Speculation
 
 TokenIds = NDArray[np.integer[Any]]
 T = TypeVar("T")
@@ -75,6 +76,7 @@ class Engine:
         origin: Origin | None = None,
         swap_space: int = 0,
         disk: DiskCache | None = None,
+        speculation: Speculation | None = None,
     ) -> None:
         self.limits = limits
         self.context = limits.context
@@ -95,6 +97,7 @@ class Engine:
             fingerprint=self.origin.fingerprint,
             swap_space=swap_space,
             disk=disk,
+            speculation=speculation,
         )
         self._thread = Thread(target=self._loop.run, name="halfbyte-engine", daemon=True)
         self._pid = os.getpid()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+MOST_DRAFTS = 15
+"""Tokens that speculation may add to a step of a sequence."""
+
 
 @dataclass(frozen=True)
 class EngineLimits:

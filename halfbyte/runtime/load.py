@@ -18,6 +18,7 @@ from .backends import BACKENDS, Builder, Job
 from .cache.disk_cache import DiskCache
 from .cache.fingerprint import fingerprint
 from .config import LoadConfig, LoadOptions
+from .draft_loading import load_proposers
 from .engine import Engine
 from .fits import check_memory
 from .guarded import GuardedExecutable
@@ -26,6 +27,7 @@ from .llm import LLM
 from .origin import Origin
 from .sampling.params import recommended
 from .sizes import parse_bytes
+from .speculation.speculation import Speculation
 
 log = logging.getLogger("halfbyte.load")
 
@@ -44,11 +46,13 @@ def load(model: str | PathLike[str], *, progress: Progress | None = None, **opti
         raise ConfigError(f"progress must be a function of (what, done, total), not {progress!r}", key="progress")
     config = LoadConfig(**options)
     builder = BACKENDS[config.backend]
-    with open_gguf(_locate(model, progress)) as file:
-        return _wire(file, config, builder, progress)
+    path = _locate(model, progress)
+    draft = None if config.draft_model is None else _locate(config.draft_model, progress)
+    with open_gguf(path) as file:
+        return _wire(file, config, builder, progress, draft)
 
 
-def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progress | None) -> LLM:
+def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progress | None, draft: Path | None) -> LLM:
     bound = bind(file)
     config = _fit_context(config, bound.spec.context_length)
     job = Job(bound.program, bound.weights, config, progress)
@@ -76,6 +80,7 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
             origin=origin,
             swap_space=parse_bytes(config.swap_space, "swap_space"),
             disk=_disk(config, origin, built),
+            speculation=Speculation(load_proposers(job, tokenizer, draft), max_draft=config.max_draft),
         )
     except BaseException:
         built.close()

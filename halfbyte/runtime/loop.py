@@ -16,7 +16,7 @@ from .cache.pages import PagePool
 from .cache.swap_file import SwapFile
 from .cache.swap_places import SwapPlaces
 from .inbox import Inbox
-from .limits import EngineLimits
+from .limits import MOST_DRAFTS, EngineLimits
 from .metrics.meter import Meter, phase
 from .moves import PageMover
 from .pace import Pace
@@ -24,12 +24,11 @@ from .request import Request
 from .sampling.candidates import Best
 from .scheduler import Scheduler
 from .sequence import Chosen, Sequence
+from .speculation.speculation import Speculation
 from .step import BatchBuilder, StepPlan
 
 log = logging.getLogger("halfbyte.engine")
 
-MOST_DRAFTS = 15
-"""Tokens that speculation may add to a step of a sequence."""
 READ_ROWS = 64
 """Rows of logits that readers may get in a step."""
 
@@ -51,6 +50,7 @@ class EngineLoop:
         fingerprint: bytes = b"",
         swap_space: int = 0,
         disk: DiskCache | None = None,
+        speculation: Speculation | None = None,
     ) -> None:
         places = swap_space // executable.page_bytes
         self.inbox = Inbox()
@@ -72,6 +72,7 @@ class EngineLoop:
             max_seqs=limits.max_num_seqs,
         )
         self._pace = Pace(limits.prompt_stretch)
+        self.speculation = Speculation([]) if speculation is None else speculation
         rows = limits.max_num_seqs * (1 + MOST_DRAFTS) + READ_ROWS
         self._logits = np.empty((min(rows, limits.max_num_batched_tokens), vocab_size), np.float32)
         self._requests: dict[int, Request] = {}
@@ -107,12 +108,14 @@ class EngineLoop:
             self._mover.close()
             if self._disk is not None:
                 self._disk.close()
+            self.speculation.close()
             self.executable.close()
 
     def _gather(self) -> bool:
         """Take in what other threads asked for, asleep until there is something to do; False at the end."""
         inbox = self.inbox
         while self.scheduler.idle and not (inbox.submitted or inbox.stopping):
+            self.speculation.forget()
             inbox.answer_calls()
             if self._disk is not None and self._disk.busy:
                 self._disk.save_one()
@@ -154,10 +157,12 @@ class EngineLoop:
     def _step(self) -> None:
         plan = StepPlan()
         try:
+            self.speculation.propose(self.scheduler.running)
             plan = self.scheduler.schedule(self._prompt_tokens())
             self._move(plan)
-            logits = self._compute(plan)
+            logits, seconds = self._compute(plan)
             chosen = self._sample(plan, logits)
+            self.speculation.learn(plan, chosen, seconds)
             self.scheduler.commit(plan)
             self._emit(plan, chosen)
         except Exception as error:  # the engine outlives whatever a step meets
@@ -186,9 +191,10 @@ class EngineLoop:
                 plan.shares = [share for share in plan.shares if share.sequence is not sequence]
 
     @phase("run")
-    def _compute(self, plan: StepPlan) -> NDArray[np.float32]:
+    def _compute(self, plan: StepPlan) -> tuple[NDArray[np.float32], float]:
+        """The logits asked for, and the seconds it took."""
         if not plan.shares:
-            return self._logits[:0]
+            return self._logits[:0], 0.0
         started = perf_counter()
         self.meter.planned(plan)
         answers = 0
@@ -203,9 +209,11 @@ class EngineLoop:
         logits = self._logits[: len(batch.logit_rows)]
         self.executable.run(batch, logits)
         prompt = sum(num_tokens for sequence, num_tokens, _ in plan.shares if sequence.num_new > 1)
-        self._pace.note(answers, prompt, perf_counter() - started)
+        seconds = perf_counter() - started
+        if not any(sequence.drafts for sequence, _, _ in plan.shares):
+            self._pace.note(answers, prompt, seconds)
         self.meter.computed(prompt)
-        return logits
+        return logits, seconds
 
     @phase("sample")
     def _sample(self, plan: StepPlan, logits: NDArray[np.float32]) -> dict[int, list[Chosen]]:

@@ -67,7 +67,7 @@ class Sequence:
         self.num_cached = 0
         self.num_swapped = 0
         self.swap: list[int] = []
-        self.drafts = 0
+        self.drafts = self.num_drafted = self.num_accepted = 0
         self.max_len = max_len
         self.page_len = page_len
         self.seed = seed

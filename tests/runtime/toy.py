@@ -18,13 +18,17 @@ EMPTY = -1
 
 
 class ToyExecutable:
-    """Checks the whole contract of `StepBatch` in every step; `before_run(batch)` may wait, count or raise."""
+    """Checks the whole contract of `StepBatch` in every step; `before_run(batch)` may wait, count or raise.
 
-    def __init__(self, *, n_pages: int = 16, page_len: int = 4, before_run=lambda batch: None) -> None:
+    With a `memory` only so many tokens count, so that answers repeat themselves.
+    """
+
+    def __init__(self, *, n_pages: int = 16, page_len: int = 4, before_run=lambda batch: None, memory: int = 0) -> None:
         self.n_pages = n_pages
         self.page_len = page_len
         self.page_bytes = 8 * page_len
         self.before_run = before_run
+        self.memory = memory
         self.steps = 0
         self.closed = 0
         self._kv = np.full(n_pages * page_len, EMPTY, np.int64)
@@ -39,7 +43,7 @@ class ToyExecutable:
         assert sorted(set(batch.seq_of.tolist())) == list(range(len(batch.seq_len)))
         for row, t in enumerate(batch.logit_rows):
             history = histories[batch.seq_of[t]][: batch.positions[t] + 1]
-            logits[row] = toy_logits(history)
+            logits[row] = toy_logits(history[-self.memory :])
 
     def _history(self, batch, s):
         length = batch.seq_len[s]
