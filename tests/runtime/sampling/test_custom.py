@@ -70,13 +70,14 @@ def test_ids_twice_or_from_elsewhere_are_told(ids):
         sampler(samplers=[lambda given, logits: (ids, [1.0, 2.0])]).sample(row_of(PROBABILITIES), 0)
 
 
-def test_what_a_function_raises_is_the_cause():
+@pytest.mark.parametrize("error", [KeyError("lost"), SystemExit(1), StopIteration()])
+def test_what_a_function_raises_is_the_cause(error):
     def broken(ids, logits):
-        raise KeyError("lost")
+        raise error
 
-    with pytest.raises(RequestError, match="the sampler step 'broken' failed: KeyError: 'lost'") as caught:
+    with pytest.raises(RequestError, match=f"the sampler step 'broken' failed: {type(error).__name__}") as caught:
         sampler(samplers=[broken]).sample(row_of(PROBABILITIES), 0)
-    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.__cause__ is error
 
 
 @pytest.mark.parametrize("logit", [np.nan, -np.inf, np.inf])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from halfbyte.errors import RequestError
 from halfbyte.runtime.sampling.candidates import NO_BEST
 from halfbyte.runtime.sampling.uniform import DRAW, EXCLUDE, uniform
-from tests.runtime.sampling.given import EVERY_STEP_OFF, PROBABILITIES, row_of, sampler
+from tests.runtime.sampling.given import EVERY_STEP_OFF, PROBABILITIES, SELECT, row_of, sampler
 
 
 @pytest.mark.parametrize(("last_n", "expected"), [(0, 1), (1, 0), (2, 1), (-1, 1)])
@@ -136,6 +136,22 @@ def test_a_fork_goes_on_as_the_original_would_and_neither_disturbs_the_other(par
     assert advance(other, 13, 20) != whole[10:]
     assert advance(twin, 13, 20) == whole[10:]
     assert begun + advance(it, 13, 20) == whole
+
+
+@pytest.mark.parametrize(
+    ("params", "count"),
+    [({}, 1), ({"temperature": 1}, 40), ({"temperature": 1, "top_k": 3, "typical_p": 0.5}, 3),
+     ({"temperature": 1, "top_k": 256}, 256), ({"temperature": 1, "top_k": 257}, 0),
+     ({"temperature": 1, "top_k": 0}, 0),
+     ({"temperature": 1, "mirostat": 2}, 0), ({"logit_bias": {1: 2.0}}, 0), ({"presence_penalty": 1.0}, 0),
+     ({"temperature": 1, "samplers": ["top_p", "top_k"]}, 0)],
+)  # fmt: skip
+def test_a_sampler_says_how_many_best_it_looks_at_and_takes_them_from_others(params, count):
+    it = sampler([1], **params, seed=4)
+    assert it.selects == count
+    for index in range(20 if count else 0):
+        row = np.random.default_rng(index).standard_normal(300).astype(np.float32)
+        assert it.sample(row.copy(), index, SELECT(row, count)) == it.sample(row.copy(), index)
 
 
 @pytest.mark.parametrize("params", STATEFUL)
