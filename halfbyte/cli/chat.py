@@ -13,8 +13,9 @@ from . import terminal
 from .chat_commands import COMMANDS, obey
 from .command import Command, Option
 from .conversation import Conversation
+from .loading import rows
 from .model import load
-from .options import CONTEXT, MAX_TOKENS, MODEL, SAMPLING, TEMPERATURE, THREADS, sampling, settings
+from .options import LOADING, MAX_TOKENS, MODEL, SAMPLING, TEMPERATURE, sampling, settings
 from .speed import speed_line
 from .typed_text import message
 
@@ -85,6 +86,7 @@ COMMAND = Command(
     example="halfbyte chat",
     run=run,
     arguments=(replace(MODEL, default="smollm2-135m"),),
-    options=(QUESTION, SYSTEM, ANSWER, *OPTIONS, CONTEXT, THREADS),
+    options=(QUESTION, SYSTEM, ANSWER, *OPTIONS, *LOADING),
     settings=settings,
+    loading=rows,
 )

@@ -72,7 +72,7 @@ class Option:
 class Command:
     """One command. `example` is a line that works as it stands; `run` does the work and returns the exit code.
 
-    `settings` gives name and explanation of what `--set` takes.
+    `settings` gives name and explanation of what `--set` takes, `loading` of what `--load` does.
     """
 
     name: str
@@ -82,3 +82,4 @@ class Command:
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
     settings: Callable[[], list[tuple[str, str]]] = list
+    loading: Callable[[], list[tuple[str, str]]] = list

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from . import terminal
 from .command import Argument, Command, Option
 from .json_text import json_text
+from .loading import rows
 from .model import load
-from .options import CONTEXT, JSON, MAX_TOKENS, MODEL, SAMPLING, SPECIAL, THREADS, sampling, settings
+from .options import JSON, LOADING, MAX_TOKENS, MODEL, SAMPLING, SPECIAL, sampling, settings
 from .speed import speed_line
 from .typed_text import message
 
@@ -68,6 +69,7 @@ COMMAND = Command(
     example='halfbyte generate smollm2-135m "The capital of France is" --max-tokens 20',
     run=run,
     arguments=(MODEL, Argument("PROMPT", "the text to continue; - or nothing reads it from a pipe", optional=True)),
-    options=(MAX_TOKENS, *SAMPLING, STOP, CONTEXT, THREADS, SPECIAL, JSON),
+    options=(MAX_TOKENS, *SAMPLING, STOP, *LOADING, SPECIAL, JSON),
     settings=settings,
+    loading=rows,
 )

@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .loading import loading
 from .progress import Bar
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ def locate(reference: str) -> Path:
 
 
 def load(values: Namespace) -> LLM:
-    """The model that `values.model` names, loaded as `--context` and `--threads` say."""
+    """The model that `values.model` names, loaded as `--context`, `--threads` and `--load` say."""
     import halfbyte
 
+    options = loading(values.load or [])
     with Bar() as bar:
-        return halfbyte.load(values.model, context=values.context, threads=values.threads, progress=bar)
+        return halfbyte.load(values.model, context=values.context, threads=values.threads, progress=bar, **options)

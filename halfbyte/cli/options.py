@@ -14,6 +14,8 @@ CONTEXT = Option("--context", int, "Room for prompt and answer together", "token
 THREADS = Option(
     "--threads", int, "Threads that compute", "threads", low=1, otherwise="one for each core it may use", short="-t"
 )
+LOAD = Option("--load", str, "How the model is loaded, see below; may be given several times", "NAME=VALUE", many=True)
+LOADING = (CONTEXT, THREADS, LOAD)
 MAX_TOKENS = Option("--max-tokens", int, "Longest answer", "tokens", low=1, default=256, short="-n")
 TEMPERATURE = Option(
     "--temperature", float, "How freely to choose; 0 takes the likeliest token each time", "ratio", 0, 100, default=0.0
@@ -35,15 +37,6 @@ TOP_P = Option(
     high=1,
     otherwise="as the model file says, else 0.95",
 )
-MIN_P = Option(
-    "--min-p",
-    float,
-    "Leave out tokens below this share of the likeliest one's probability",
-    "ratio",
-    low=0,
-    high=1,
-    otherwise="as the model file says, else 0.05",
-)
 SET = Option("--set", str, "Any of the settings below; may be given several times", "NAME=VALUE", many=True)
 SEED = Option("--seed", int, "Same seed, same answer", "number", low=0, otherwise="a new one each time")
 JSON = Option("--json", bool, "Print one JSON object instead of text")
@@ -51,7 +44,7 @@ FILE = Option("--file", str, "Read the text from this file", "path of a UTF-8 te
 WINDOW = Option("--window", int, "Tokens read together, from an empty context", "tokens", low=8, default=512)
 SPECIAL = Option("--special", bool, "Let control tokens spelt out in the text count as tokens")
 
-NUMBERS = (TEMPERATURE, TOP_K, TOP_P, MIN_P, SEED)
+NUMBERS = (TEMPERATURE, TOP_K, TOP_P, SEED)
 SAMPLING = (*NUMBERS, SET)
 
 

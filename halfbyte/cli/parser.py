@@ -73,8 +73,9 @@ def _unexpected(word: str, command: Command) -> str:
         return f"unexpected {word!r}{_place_of_texts(command)}"
     flag = word.partition("=")[0]
     setting = flag.removeprefix("--").replace("-", "_")
-    if setting in dict(command.settings()):
-        return f"{flag} is a setting: write --set {setting}=VALUE"
+    for option, rows in (("--set", command.settings()), ("--load", command.loading())):
+        if setting in dict(rows):
+            return f"{flag} is a setting: write {option} {setting}=VALUE"
     flags = [option.flag for option in command.options] + ["--help", "--debug"]
     return f"unknown option {flag}{nearest(flag, flags)}; put -- before a text that starts with a dash"
 
@@ -96,9 +97,9 @@ def help_text(command: Command) -> str:
     if rows:
         parts.append("Arguments:\n" + table(rows))
     parts.append("Options:\n" + table(options))
-    settings = command.settings()
-    if settings:
-        parts.append("Settings, for --set:\n" + table(settings))
+    for option, given in (("--set", command.settings()), ("--load", command.loading())):
+        if given:
+            parts.append(f"Settings, for {option}:\n" + table(given))
     return "\n\n".join(parts)
 
 

@@ -27,7 +27,6 @@ def test_options_reach_the_library_and_those_left_out_are_none(run, loaded) -> N
                 "temperature": 0.0,
                 "top_k": 5,
                 "top_p": None,
-                "min_p": None,
                 "seed": 7,
             },
         )

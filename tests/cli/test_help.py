@@ -13,6 +13,7 @@ from halfbyte._version import __version__
 from halfbyte.cli.command import Command
 from halfbyte.cli.main import COMMANDS, SUMMARY
 from halfbyte.cli.parser import help_text, parse
+from halfbyte.errors import ConfigError
 
 OPTIONS = [(name, option) for name in COMMANDS for option in COMMANDS[name].options]
 option_of_every_command = pytest.mark.parametrize(
@@ -81,6 +82,34 @@ def test_every_sampling_parameter_is_an_option_or_a_setting_with_range_and_defau
     for setting, about in rows.items():
         assert f"{setting} {about}" in shown
         assert re.search(r"\(.*default .+\)$", about)
+
+
+@pytest.mark.parametrize("name", ["generate", "chat"])
+def test_every_keyword_of_load_is_explained_as_load_knows_it(name: str) -> None:
+    from halfbyte.cli.loading import KEYWORDS
+    from halfbyte.runtime.config import LoadConfig
+
+    assert KEYWORDS.keys() <= LoadConfig.__dataclass_fields__.keys()
+    shown = re.sub(r"\s+", " ", help_text(COMMANDS[name]))
+    for keyword, about in COMMANDS[name].loading():
+        assert f"{keyword} {about}" in shown
+        default = LoadConfig.__dataclass_fields__[keyword].default
+        words = re.search(r"default (.+)\)$", about)[1]
+        assert default is None or words == str(default)
+
+
+def test_keywords_of_load_are_read_from_text() -> None:
+    from halfbyte.cli.loading import loading
+
+    assert loading(["kv-memory=0.5", "max_draft = 3", "disk_cache=a=b"]) == {
+        "kv_memory": 0.5,
+        "max_draft": 3,
+        "disk_cache": "a=b",
+    }
+    assert loading(["kv_memory=2GB"]) == {"kv_memory": "2GB"}
+    for wrong in ("kv_memory", "kv_memory=", "kv_memry=1", "max_draft=x"):
+        with pytest.raises(ConfigError):
+            loading([wrong])
 
 
 @option_of_every_command
