@@ -20,7 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.subject import CODE, OPTIONS, Subject, Watch, percentile, seconds, system_text, tokens
+from bench.subject import CODE, Subject, Watch, percentile, seconds, system_text, tokens
 from halfbyte import LLM, Completion
 
 Figures = dict[str, Any]
@@ -93,10 +93,8 @@ def one_turn(subject: Subject, folder: str) -> float:
         return turns(llm, 1, 1)[0]
 
 
-def disk(subject: Subject) -> Figures | None:
+def disk(subject: Subject) -> Figures:
     """The same first turn in a new process."""
-    if "disk_cache" not in OPTIONS:
-        return None
     first: list[float] = []
     second: list[float] = []
     for _ in range(3):
@@ -158,14 +156,14 @@ def forks(subject: Subject) -> Figures:
     return {"ratio": all_of_them / one, "pages_one": one, "pages_eight": all_of_them}
 
 
-def speculation(subject: Subject) -> Figures | None:
+def speculation(subject: Subject) -> Figures:
     """Text that repeats with speculation and without."""
-    return None if "speculation" not in OPTIONS else speculated(subject, CODE + CODE[:40], temperature=0.0)
+    return speculated(subject, CODE + CODE[:40], temperature=0.0)
 
 
-def adverse(subject: Subject) -> Figures | None:
+def adverse(subject: Subject) -> Figures:
     """Text that nobody can foresee, though it looks as if, with speculation and without."""
-    return None if "speculation" not in OPTIONS else speculated(subject, CODE, temperature=1.5, top_k=0, top_p=1.0)
+    return speculated(subject, CODE, temperature=1.5, top_k=0, top_p=1.0)
 
 
 def speculated(subject: Subject, text: str, **options: Any) -> Figures:
@@ -219,7 +217,7 @@ class Row(NamedTuple):
     what: str
     sign: str
     goal: float
-    measure: Callable[[Subject], Figures | None]
+    measure: Callable[[Subject], Figures]
 
     def kept(self, figures: Figures) -> bool:
         """Whether the figures are good enough."""
@@ -247,11 +245,11 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def show(name: str, row: Row, figures: Figures | None) -> None:
+def show(name: str, row: Row, figures: Figures) -> None:
     """One line, and the figures behind it."""
-    verdict = "-" if figures is None else f"{figures['ratio']:.3g} {'yes' if row.kept(figures) else 'NO'}"
+    verdict = f"{figures['ratio']:.3g} {'yes' if row.kept(figures) else 'NO'}"
     print(f"{name:<12} {row.what:<52} {row.sign} {row.goal:<5g} {verdict}", flush=True)
-    for key, value in (figures or {}).items():
+    for key, value in figures.items():
         if key != "ratio":
             print(f"{'':<14}{key}: {rounded(value)}", flush=True)
 
@@ -268,7 +266,8 @@ def main() -> None:
     report = {}
     for name in args.row or ROWS:
         figures = ROWS[name].measure(subject)
-        report[name] = figures and rounded({"goal": f"{ROWS[name].sign} {ROWS[name].goal:g}", **figures})
+        goal = f"{ROWS[name].sign} {ROWS[name].goal:g}"
+        report[name] = {"goal": goal, "kept": ROWS[name].kept(figures)} | {k: rounded(v) for k, v in figures.items()}
         if not args.json:
             show(name, ROWS[name], figures)
     if args.json:

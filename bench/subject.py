@@ -6,14 +6,12 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import halfbyte
 from halfbyte import LLM
-from halfbyte.runtime.config import LoadConfig
 
-OPTIONS = {field.name for field in fields(LoadConfig)}
 CODE = "".join(
     f"def area_{name}(width, height):\n    total = width * height\n    return round(total, {i})\n\n\n"
     for i, name in enumerate(("of_a_square", "of_a_room", "of_a_field", "of_a_page", "of_a_door", "of_a_wall"))
@@ -29,8 +27,11 @@ class Subject:
 
     @contextmanager
     def load(self, **options: Any) -> Iterator[LLM]:
-        """With pages for everything that is asked below, and no end before an answer has the length asked for."""
-        options = {"context": 8192, "kv_memory": "1GB", "threads": self.threads, **options}
+        """With pages for everything that is asked, and no end before an answer has the length asked for.
+
+        Without speculation, which would let all times depend on the text.
+        """
+        options = {"context": 8192, "kv_memory": "1GB", "threads": self.threads, "speculation": "off", **options}
         with halfbyte.load(self.model, **options) as llm:
             llm._engine._eog_ids = frozenset()
             llm.generate([1, 2, 3], max_tokens=4)
