@@ -28,7 +28,8 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     prompt, decode = job["prompt"], job["decode"]
     context = prompt + decode + PROMPT_START + 1
     prefill, decoded = [], []
-    with halfbyte.load(job["model"], context=context, threads=job["threads"], max_num_batched_tokens=prompt) as llm:
+    options = {"context": context, "threads": job["threads"], "max_num_batched_tokens": prompt, "speculation": "off"}
+    with halfbyte.load(job["model"], **options) as llm:
         start = lasting_start(llm, job)
         for i in range(job["repeats"] + 1):
             # Another first token each time: the prefix cache must not answer.

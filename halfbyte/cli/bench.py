@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 RUNS = Option("--runs", int, "Measurements of each kind; the median counts", "runs", low=1, high=1000, default=5)
 PREFILL = Option("--prefill", int, "Length of the measured prompt", "tokens", low=1, default=512)
 DECODE = Option("--decode", int, "Length of the measured answer", "tokens", low=2, default=64)
+TRACE = Option(
+    "--trace", str, "Measure once more and write when which op ran, for ui.perfetto.dev", "path", otherwise="none"
+)
 
 UNITS = {
     "read_gb_s": "GB/s, the most that reading memory gave",
@@ -63,12 +66,18 @@ def measure(values: Namespace, path: Path) -> dict[str, float | int | str]:
     before = read_gb_s(threads)
     with ResidentPeak() as peak:
         started = time.perf_counter()
-        llm = halfbyte.load(path, context=values.prefill + values.decode + 64, threads=threads)
+        # A token of speculation does not read all weights.
+        context = values.prefill + values.decode + 64
+        llm = halfbyte.load(path, context=context, threads=threads, speculation="off")
         load_s = time.perf_counter() - started
         with llm:
             info = llm.info()
             decode = _median(values.runs, lambda run: _decode(llm, values.decode, run))
             prefill = _median(values.runs, lambda run: _prefill(llm, values.prefill, run))
+            if values.trace is not None:
+                with llm.trace(values.trace):
+                    _prefill(llm, values.prefill, values.runs)
+                    _decode(llm, values.decode, values.runs)
     return {
         "model": path.name,
         "read_gb_s": max(before, read_gb_s(threads)),
@@ -139,5 +148,5 @@ COMMAND = Command(
     example="halfbyte bench smollm2-135m",
     run=run,
     arguments=(MODEL,),
-    options=(RUNS, PREFILL, DECODE, THREADS, JSON),
+    options=(RUNS, PREFILL, DECODE, TRACE, THREADS, JSON),
 )

@@ -9,6 +9,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -77,6 +79,12 @@ class FakeLLM:
         text = "".join(event.text for event in events)
         logprobs = () if options.get("logprobs") is None else tuple(TokenLogprobs(i, -0.5, ((i, -0.5),)) for i in ids)
         return Completion(text, ids, "stop", events[-1].timings, (1, 2), 7, logprobs)
+
+    @contextmanager
+    def trace(self, path: str) -> Iterator[None]:
+        before = len(self.calls)
+        yield
+        Path(path).write_text(f"{len(self.calls) - before} calls")
 
     def info(self) -> dict[str, str | int]:
         return {"isa": "fake", "kernels": "none", "threads": 2, "packed_bytes": 10**9, "kv_bytes": 0}

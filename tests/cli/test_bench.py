@@ -36,6 +36,12 @@ def test_bench_json_has_every_promised_figure(run, measured: Path, loaded: list[
     assert all(llm.closed for llm in loaded)
 
 
+def test_bench_is_traced_beside_the_measurements(run, measured: Path, loaded: list[FakeLLM], tmp_path: Path) -> None:
+    assert run("bench", str(measured), "--trace", str(tmp_path / "trace.json"), "--runs=3", "--decode=8").code == 0
+    assert (tmp_path / "trace.json").read_text() == "2 calls"
+    assert len(loaded[-1].calls) == 3 + 3 + 2
+
+
 def test_bench_shows_the_same_figures_to_people(run, measured: Path) -> None:
     shown = {line.split()[0]: line.split()[1] for line in run("bench", str(measured)).out.splitlines()}
     assert shown.keys() >= PROMISED
