@@ -266,7 +266,7 @@ class Engine:
 
     def _enqueue(self, requests: list[Request]) -> list[Request]:
         loop = self._loop
-        loop.inbox.submit(requests, num_open=lambda: loop.num_open, most_open=self.limits.most_open)
+        loop.inbox.submit(requests, num_open=lambda: len(loop.requests), most_open=self.limits.most_open)
         return requests
 
 

@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CancelledError, DeadlineExceededError
+from ..errors import CancelledError
 from ..model.backend import Executable
 from .cache.disk_cache import DiskCache
 from .cache.disk_tier import DiskTier
@@ -19,6 +19,7 @@ from .inbox import Inbox
 from .limits import MOST_DRAFTS, EngineLimits
 from .metrics.meter import Meter, phase
 from .moves import PageMover
+from .open_requests import OpenRequests
 from .pace import Pace
 from .request import Request
 from .sampling.candidates import Best
@@ -75,8 +76,7 @@ class EngineLoop:
         self.speculation = Speculation([]) if speculation is None else speculation
         rows = limits.max_num_seqs * (1 + MOST_DRAFTS) + READ_ROWS
         self._logits = np.empty((min(rows, limits.max_num_batched_tokens), vocab_size), np.float32)
-        self._requests: dict[int, Request] = {}
-        self._timed: list[Request] = []
+        self.requests = OpenRequests(self.scheduler, self.meter)
 
     def _tier(self, disk: DiskCache) -> DiskTier:
         executable = self.executable
@@ -88,11 +88,6 @@ class EngineLoop:
             page_bytes=executable.page_bytes,
         )
 
-    @property
-    def num_open(self) -> int:
-        """Requests that have not ended, those in the inbox not counted."""
-        return len(self._requests)
-
     def run(self) -> None:
         """The thread's whole life."""
         try:
@@ -100,16 +95,21 @@ class EngineLoop:
                 self.meter.begin()
                 self._step()
         finally:
-            self.inbox.stop()
-            for request in (*self._requests.values(), *self.inbox.submitted):
-                request.fail(CancelledError("the model was closed before the request ended"))
-            self._requests.clear()
-            self.inbox.refuse_calls()
-            self._mover.close()
-            if self._disk is not None:
-                self._disk.close()
-            self.speculation.close()
-            self.executable.close()
+            self._end()
+
+    def _end(self) -> None:
+        self.inbox.stop()
+        closed = CancelledError("the model was closed before the request ended")
+        for sequence in self.requests.sequences():
+            self._drop(sequence, closed)
+        for request in self.inbox.submitted:
+            request.fail(closed)
+        self.inbox.refuse_calls()
+        self._mover.close()
+        if self._disk is not None:
+            self._disk.close()
+        self.speculation.close()
+        self.executable.close()
 
     def _gather(self) -> bool:
         """Take in what other threads asked for, asleep until there is something to do; False at the end."""
@@ -124,20 +124,25 @@ class EngineLoop:
         while inbox.submitted:
             self._take_in(inbox.submitted.popleft())
         while inbox.cancelled:
-            self._drop(inbox.cancelled.popleft(), CancelledError("the request was cancelled"))
+            self._drop(inbox.cancelled.popleft().sequence, CancelledError("the request was cancelled"))
         inbox.answer_calls()
-        if self._timed:
-            self._drop_late()
+        for sequence, error in self.requests.late():
+            self._drop(sequence, error)
         return not inbox.stopping
 
     def _take_in(self, request: Request) -> None:
-        self._requests[request.sequence.arrival] = request
-        if request.deadline < float("inf"):
-            self._timed.append(request)
         sequence = request.sequence
         if self._disk is not None and sequence.origin is None and sequence.reader is None:
             self._disk.restore([*sequence.labels((sequence.num_tokens - 1) // sequence.page_len)], sequence.seed)
-        self.scheduler.add(sequence)
+        self.requests.add(request)
+
+    def _drop(self, sequence: Sequence, error: Exception) -> None:
+        if self.requests.drop(sequence, error):
+            self._save_later(sequence)
+
+    def _save_later(self, sequence: Sequence) -> None:
+        if self._disk is not None and sequence.ended_at is not None:
+            self._disk.note(sequence.ended_at)
 
     def save_evicted(self) -> None:
         """Bring what is about to be overwritten to safety; before any page is written to."""
@@ -145,14 +150,6 @@ class EngineLoop:
             self.scheduler.pool.forget_evicted()
         else:
             self._disk.save_evicted()
-
-    def _drop_late(self) -> None:
-        now = perf_counter()
-        for request in self._timed:
-            if now > request.deadline:
-                seconds = request.deadline - request.submitted_at
-                self._drop(request, DeadlineExceededError(f"no whole answer within timeout={seconds:g} s"))
-        self._timed = [request for request in self._timed if not request.sequence.gone]
 
     def _step(self) -> None:
         plan = StepPlan()
@@ -171,10 +168,10 @@ class EngineLoop:
 
     def _give_up(self, plan: StepPlan, error: Exception) -> None:
         """End the requests of a step that failed; of the others nothing may be taken for computed that is not."""
-        affected = [share.sequence for share in plan.shares] or [r.sequence for r in self._requests.values()]
+        affected = [share.sequence for share in plan.shares] or self.requests.sequences()
         affected += [sequence for sequence, _ in plan.swaps_in.values()]
         for sequence in affected:
-            self._drop_sequence(sequence, error)
+            self._drop(sequence, error)
         for sequence, _ in plan.swaps_out:
             self.scheduler.forget_swap(sequence)
 
@@ -187,7 +184,7 @@ class EngineLoop:
         self.save_evicted()
         if plan.swaps_out or plan.copies or plan.swaps_in:
             for sequence, error in self._mover.move(plan, self.scheduler):
-                self._drop_sequence(sequence, error)
+                self._drop(sequence, error)
                 plan.shares = [share for share in plan.shares if share.sequence is not sequence]
 
     @phase("run")
@@ -198,13 +195,9 @@ class EngineLoop:
         started = perf_counter()
         self.meter.planned(plan)
         answers = 0
+        self.requests.start(plan)
         for sequence, _, _ in plan.shares:
             answers += sequence.num_new == 1
-            if sequence.num_computed == sequence.num_cached:
-                request = self._requests[sequence.arrival]
-                if request.started_at is None:
-                    request.started_at = started
-                    self.meter.started(sequence)
         batch = self._builder.build(plan)
         logits = self._logits[: len(batch.logit_rows)]
         self.executable.run(batch, logits)
@@ -236,7 +229,7 @@ class EngineLoop:
                         self.meter.speculated(count - 1, sequence.drafts)
             except Exception as error:
                 log.debug("sampling failed", exc_info=True)
-                self._drop_sequence(sequence, error)
+                self._drop(sequence, error)
         return chosen
 
     def _select(self, plan: StepPlan, logits: NDArray[np.float32]) -> list[Best | None]:
@@ -248,40 +241,5 @@ class EngineLoop:
 
     @phase("emit", after="commit")
     def _emit(self, plan: StepPlan, chosen: dict[int, list[Chosen]]) -> None:
-        now = perf_counter()
-        for sequence, _, _ in plan.shares:
-            tokens = chosen.get(sequence.arrival)
-            if tokens is None and not sequence.done:
-                continue
-            request = self._requests.get(sequence.arrival)
-            if request is None:
-                continue
-            if sequence.done:
-                del self._requests[sequence.arrival]
-                self._save_later(sequence)
-                self.meter.end(request)
-            self._post(request, tokens or [], now)
-
-    def _post(self, request: Request, tokens: list[Chosen], now: float) -> None:
-        sequence = request.sequence
-        given = tokens[:-1] if sequence.finish_reason == "stop" else tokens
-        self.meter.emitted(request, len(given), now)
-        for chosen in given[:-1]:
-            request.post(chosen, ended=False, at=now)
-        request.post(given[-1] if given else None, ended=sequence.done, at=now)
-
-    def _drop(self, request: Request, error: Exception) -> None:
-        if self._requests.pop(request.sequence.arrival, None) is not None:
-            self.scheduler.remove(request.sequence)
-            self._save_later(request.sequence)
-            self.meter.end(request, error)
-            request.fail(error)
-
-    def _save_later(self, sequence: Sequence) -> None:
-        if self._disk is not None and sequence.ended_at is not None:
-            self._disk.note(sequence.ended_at)
-
-    def _drop_sequence(self, sequence: Sequence, error: Exception) -> None:
-        request = self._requests.get(sequence.arrival)
-        if request is not None:
-            self._drop(request, error)
+        for sequence in self.requests.emit(plan, chosen):
+            self._save_later(sequence)

@@ -280,5 +280,5 @@ def test_threads_that_submit_and_cancel_at_will_leave_nothing_behind():
     assert wrong == []
     engine._loop.scheduler.check_integrity()
     assert engine.status().pages_used == 0
-    assert engine._loop._requests == {}
+    assert len(engine._loop.requests) == 0
     engine.close()
