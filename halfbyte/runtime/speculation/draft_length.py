@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import log
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 MARGIN = 0.02
 """What drafts must win to be worth it: times are measured and chances are guessed."""
 
 
-def draft_lengths(chances: Sequence[Sequence[float]], seconds: Sequence[float], answers: int) -> list[int]:
+def draft_lengths(chances: Sequence[Sequence[float]], seconds: NDArray[np.float64], answers: int) -> list[int]:
     """Drafts for each sequence, given the `chances` of each of its drafts if those before it are right.
 
     `seconds` is what a step takes by the number of drafts in it, of all sequences together; there are never more. What
@@ -17,21 +19,21 @@ def draft_lengths(chances: Sequence[Sequence[float]], seconds: Sequence[float], 
     they must speed it up by as much as they slow all others down together. Of drafts in order of their worth the best
     number is taken; within a sequence worth only falls, so a draft never comes without those before it.
     """
-    worth: list[tuple[float, int]] = []
-    for number, own in enumerate(chances):
-        reached = expected = 1.0
-        for chance in own:
-            reached *= chance
-            worth.append((log(1 + reached / expected), number))
-            expected += reached
-    worth.sort(key=lambda draft: -draft[0])
-    gain, best, count = 0.0, MARGIN, 0
-    for n, ((more, _), taken) in enumerate(zip(worth, seconds[1:], strict=False), 1):
-        gain += more
-        won = gain - answers * log(taken / seconds[0])
-        if won > best:
-            best, count = won, n
+    owners = [number for number, own in enumerate(chances) for _ in own]
+    worth = np.log1p([gain for own in chances for gain in _gains(own)])
+    order = np.argsort(-worth, kind="stable")[: len(seconds) - 1]
+    won = np.cumsum(worth[order]) - answers * np.log(seconds[1 : len(order) + 1] / seconds[0])
     lengths = [0] * len(chances)
-    for _, number in worth[:count]:
-        lengths[number] += 1
+    if len(won) and won.max() > MARGIN:
+        for draft in order[: int(won.argmax()) + 1].tolist():
+            lengths[owners[draft]] += 1
     return lengths
+
+
+def _gains(chances: Sequence[float]) -> Iterator[float]:
+    """By how much each draft raises the expected number of tokens, in parts of what it was."""
+    reached = expected = 1.0
+    for chance in chances:
+        reached *= chance
+        yield reached / expected
+        expected += reached

@@ -17,8 +17,8 @@ AT_ONCE = 32
 """Tokens that a draft model may be behind and still draft; those of a prompt are computed in steps of their own."""
 PRIOR = (0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6)
 """How often drafts come true before anything was seen."""
-MEMORY, LONG_MEMORY = 40.0, 500.0
-"""Drafts that count, of one sequence and of all."""
+LONG_MEMORY = 500.0
+"""Drafts of all sequences that count for what a new one starts from."""
 FADE = 0.998
 """What a step without drafts leaves of what was seen: what did not pay is tried again in the end."""
 WORTH_READING = 0.3
@@ -64,15 +64,16 @@ class DraftModel:
         shadow = self._shadow_of(sequence)
         self._pool.release(shadow.follow())
         shadow.rates.fade(FADE)
+        self._all.fade(FADE)
         if most <= 0 or not shadow.able:
             return []
         if shadow.behind > AT_ONCE:
-            if shadow.rates.rate(0) < WORTH_READING:
+            if shadow.rates.rates[0] < WORTH_READING:
                 return []
             self._compute([(shadow, shadow.twin.num_computed + min(shadow.behind - 1, self._max_tokens))])
         if shadow.behind > AT_ONCE:
             return []
-        return [shadow.rates.rate(level_of(n)) for n in range(most)]
+        return [shadow.rates.rates[level_of(n)] for n in range(most)]
 
     def seconds(self, sequences: int) -> float:
         """See `Proposer`."""
@@ -109,8 +110,7 @@ class DraftModel:
         shadow = self._shadows.get(sequence.arrival)
         if shadow is None:
             self.forget()
-            rates = HitRates(MEMORY, self._all)
-            shadow = Shadow(sequence, self._executable.page_len, rates, self._common)
+            shadow = Shadow(sequence, self._executable.page_len, self._all, self._common)
             self._shadows[sequence.arrival] = shadow
         return shadow
 

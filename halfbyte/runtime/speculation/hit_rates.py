@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 LEVELS = 7
 TRUST = 4.0
 """Observations that what is known beforehand weighs as much as."""
@@ -12,33 +14,32 @@ def level_of(agreeing: int) -> int:
     return min(agreeing.bit_length(), LEVELS - 1)
 
 
-class HitRates:
-    """Averages of which the latest about `memory` observations of a level count.
+LEVEL_OF = [level_of(agreeing) for agreeing in range(128)]
+"""A table of `level_of`, which is the same from its end on."""
 
-    They start from `prior`: numbers, or other rates, which learn from all that these do.
+
+class HitRates:
+    """Averages by level, of which the latest about `memory` observations of each count; they start from `prior`.
+
+    `rates` are how likely the next expectation of each level comes true.
     """
 
-    def __init__(self, memory: float, prior: HitRates | tuple[float, ...]) -> None:
+    def __init__(self, memory: float, prior: Sequence[float]) -> None:
+        self.rates = list(prior)
+        self._prior = tuple(prior)
         self._keep = 1 - 1 / memory
-        self._prior = prior
         self._hits = [0.0] * LEVELS
         self._seen = [0.0] * LEVELS
 
     def note(self, level: int, hit: bool) -> None:
         """Learn from one expectation of `level`."""
-        self._hits[level] = self._hits[level] * self._keep + hit
-        self._seen[level] = self._seen[level] * self._keep + 1
-        if isinstance(self._prior, HitRates):
-            self._prior.note(level, hit)
+        hits = self._hits[level] = self._hits[level] * self._keep + hit
+        seen = self._seen[level] = self._seen[level] * self._keep + 1
+        self.rates[level] = (hits + TRUST * self._prior[level]) / (seen + TRUST)
 
     def fade(self, keep: float) -> None:
         """Trust what was seen a little less."""
         self._hits = [keep * hits for hits in self._hits]
         self._seen = [keep * seen for seen in self._seen]
-        if isinstance(self._prior, HitRates):
-            self._prior.fade(keep)
-
-    def rate(self, level: int) -> float:
-        """How likely the next expectation of `level` comes true."""
-        prior = self._prior.rate(level) if isinstance(self._prior, HitRates) else self._prior[level]
-        return (self._hits[level] + TRUST * prior) / (self._seen[level] + TRUST)
+        known = zip(self._hits, self._seen, self._prior, strict=True)
+        self.rates = [(hits + TRUST * prior) / (seen + TRUST) for hits, seen, prior in known]

@@ -6,10 +6,8 @@ whether it was the expected one. So nothing is spent to find out whether specula
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..sequence import Sequence
-from .hit_rates import LEVELS, HitRates, level_of
+from .hit_rates import LEVEL_OF, HitRates
 from .ngram_index import TAIL, NgramIndex
 
 PRIOR = (0.2, 0.3, 0.3, 0.5, 0.7, 0.85, 0.9)
@@ -35,7 +33,7 @@ class NgramProposer:
         trail = self._trails.get(sequence.arrival)
         if trail is None:
             self.forget()
-            trail = self._trails[sequence.arrival] = Trail(sequence, HitRates(MEMORY, self._all))
+            trail = self._trails[sequence.arrival] = Trail(sequence, self._all)
         trail.follow()
         return trail.chances(most)
 
@@ -68,9 +66,10 @@ class Trail:
     rest, until a run of tokens is found elsewhere.
     """
 
-    def __init__(self, sequence: Sequence, rates: HitRates) -> None:
+    def __init__(self, sequence: Sequence, of_all: HitRates) -> None:
         self.sequence = sequence
-        self._rates = rates
+        self._of_all = of_all
+        self._own = HitRates(MEMORY, of_all.rates)
         self._known = sequence.num_tokens - 1
         self._index = NgramIndex(sequence.ids[: self._known])
         self._at = self._agreeing = 0
@@ -91,7 +90,17 @@ class Trail:
 
     def chances(self, most: int) -> list[float]:
         """See `Proposer`."""
-        return list(self._chances(most)) if self._at else []
+        if not self._at or most <= 0:
+            return []
+        rates, agreeing = self._own.rates, self._agreeing
+        levels = LEVEL_OF[agreeing : agreeing + most]
+        own = [rates[level] for level in levels] + [rates[-1]] * (most - len(levels))
+        reached = 1.0
+        for ahead, chance in enumerate(own):
+            reached *= chance
+            if reached < HOPELESS:
+                return own[:ahead]
+        return own
 
     def guess(self, length: int) -> list[int]:
         """The tokens expected next; a text that repeats itself up to here is expected to go on doing so."""
@@ -101,18 +110,10 @@ class Trail:
         return known
 
     def _compare(self, place: int) -> None:
-        hit = bool(self.sequence.ids[place] == self.sequence.ids[self._at])
-        self._rates.note(level_of(self._agreeing), hit)
+        ids = self.sequence.ids
+        hit = bool(ids[place] == ids[self._at])
+        level = LEVEL_OF[min(self._agreeing, len(LEVEL_OF) - 1)]
+        self._own.note(level, hit)
+        self._of_all.note(level, hit)
         self._agreeing = self._agreeing + 1 if hit else 0
         self._at += 1
-
-    def _chances(self, most: int) -> Iterator[float]:
-        reached = 1.0
-        rates = [self._rates.rate(level) for level in range(level_of(self._agreeing), LEVELS)]
-        lowest = level_of(self._agreeing)
-        for ahead in range(most):
-            chance = rates[level_of(self._agreeing + ahead) - lowest]
-            reached *= chance
-            if reached < HOPELESS:
-                return
-            yield chance

@@ -38,7 +38,7 @@ class NgramIndex:
                 continue
             latest = self._latest[level]
             if not found:
-                place = latest.get(key) or self._older[level].get(key, 0)
+                place = latest.get(key, 0) or self._older[level].get(key, 0)
                 found = length if place else 0
             latest[key] = end
             if len(latest) >= 2 * MOST_RUNS:

@@ -13,6 +13,9 @@ from ..sampling.sampler import Sampler
 from ..sequence import Sequence
 from .hit_rates import HitRates, level_of
 
+MEMORY = 40.0
+"""Drafts of a sequence that count for how likely the next are right."""
+
 
 class Shadow:
     """A twin with the same tokens, which it reads where `sequence` has them, and pages of the draft model's own.
@@ -24,10 +27,11 @@ class Shadow:
     is beyond the first `vocab_size`, which both models have.
     """
 
-    def __init__(self, sequence: Sequence, page_len: int, rates: HitRates, vocab_size: int) -> None:
+    def __init__(self, sequence: Sequence, page_len: int, of_all: HitRates, vocab_size: int) -> None:
         assert sequence.sampler is not None
         self.sequence = sequence
-        self.rates = rates
+        self.rates = HitRates(MEMORY, of_all.rates)
+        self._of_all = of_all
         self.twin = Sequence(
             sequence.ids[:1], max_len=sequence.max_len, page_len=page_len, sampler=sequence.sampler, eog_ids=frozenset()
         )
@@ -89,3 +93,4 @@ class Shadow:
         """Hear how many drafts came true."""
         for n in range(min(accepted + 1, drafted)):
             self.rates.note(level_of(n), n < accepted)
+            self._of_all.note(level_of(n), n < accepted)

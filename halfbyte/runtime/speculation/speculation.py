@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any, NamedTuple
+from itertools import accumulate
+from operator import mul
+from typing import Any
+
+import numpy as np
 
 from ..limits import MOST_DRAFTS
 from ..sequence import Sequence
@@ -17,6 +20,10 @@ from .stake import Stake
 from .step_times import StepTimes
 
 log = logging.getLogger("halfbyte.speculation")
+
+
+_Guess = tuple[Proposer, list[float]]
+"""Who guesses, and how likely each draft is right."""
 
 
 @dataclass
@@ -74,28 +81,28 @@ class Speculation:
     def _propose(self, running: list[Sequence]) -> None:
         # Even where nothing can be proposed now, proposers see the tokens that have come.
         guesses = [self._best_guess(sequence) for sequence in running]
+        most = sum(len(chances) for _, chances in guesses)
         times = self._times_of(len(running))
         base = times.base
-        if base is None or not any(guess.chances for guess in guesses):
+        if base is None or most == 0:
             return
-        making = max(guess.proposer.seconds(len(running)) for guess in guesses if guess.chances)
-        curve = times.curve(sum(len(guess.chances) for guess in guesses))
-        seconds = [time + making * n for n, time in enumerate(curve)]
-        seconds = list(takewhile(lambda time: self._stake.allows(time / base - 1), seconds))
-        lengths = draft_lengths([guess.chances for guess in guesses], seconds, len(running))
+        making = max(proposer.seconds(len(running)) for proposer, chances in guesses if chances)
+        seconds = times.curve(most) + making * np.arange(most + 1)
+        within = self._stake.allows(seconds / base - 1)
+        lengths = draft_lengths([chances for _, chances in guesses], seconds[:within], len(running))
         for proposer in self._proposers:
             asked = [
                 (sequence, length)
-                for sequence, guess, length in zip(running, guesses, lengths, strict=True)
-                if length and guess.proposer is proposer
+                for sequence, (author, _), length in zip(running, guesses, lengths, strict=True)
+                if length and author is proposer
             ]
             if asked:
                 self._put(asked, proposer.propose(asked))
 
     def _best_guess(self, sequence: Sequence) -> _Guess:
         most = min(self._max_draft, sequence.max_len - sequence.num_tokens - 1)
-        guesses = [_Guess(proposer, proposer.chances(sequence, most)) for proposer in self._proposers]
-        return guesses[0] if len(guesses) == 1 else max(guesses, key=_Guess.expected)
+        guesses = [(proposer, proposer.chances(sequence, most)) for proposer in self._proposers]
+        return guesses[0] if len(guesses) == 1 else max(guesses, key=_expected)
 
     def _put(self, asked: list[tuple[Sequence, int]], drafts: list[list[int]]) -> None:
         for (sequence, _), tokens in zip(asked, drafts, strict=True):
@@ -140,16 +147,6 @@ def _reads_prompt(share: Share) -> bool:
     return share.sequence.sampler is None or share.num_tokens > share.num_rows
 
 
-class _Guess(NamedTuple):
-    """What a proposer expects of its drafts."""
-
-    proposer: Proposer
-    chances: list[float]
-
-    def expected(self) -> float:
-        """Tokens of a step in which all are computed."""
-        total = reached = 1.0
-        for chance in self.chances:
-            reached *= chance
-            total += reached
-        return total
+def _expected(guess: _Guess) -> float:
+    """Drafts that will be right if all are computed."""
+    return float(sum(accumulate(guess[1], mul)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 SHARE = 0.01
 """Of all time that may be lost."""
 START = 8.0
@@ -19,9 +22,10 @@ class Stake:
     def __init__(self) -> None:
         self._steps = START
 
-    def allows(self, steps: float) -> bool:
-        """Whether as much may be put at risk."""
-        return self._steps >= steps
+    def allows(self, steps: NDArray[np.float64]) -> int:
+        """How many of `steps`, from the first on, may each be put at risk."""
+        beyond = steps > self._steps
+        return int(beyond.argmax()) if beyond.any() else len(steps)
 
     def note(self, won: float) -> None:
         """Record a step that won or cost `won` steps."""

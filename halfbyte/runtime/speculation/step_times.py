@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import numpy as np
+from numpy.typing import NDArray
 
 WEIGHT = 0.25
 """Of the newest measurement in an average."""
@@ -24,7 +25,6 @@ class StepTimes:
         self._times: dict[int, float] = {}
         self._noted_at: dict[int, int] = {}
         self._now = 0
-        self._curve: list[float] = []
 
     @property
     def base(self) -> float | None:
@@ -46,22 +46,15 @@ class StepTimes:
         else:
             self._times[drafts] = before + WEIGHT * (min(seconds, OUTLIER * before) - before)
         self._noted_at[drafts] = self._now
-        self._curve = []
 
-    def curve(self, most: int) -> list[float]:
+    def curve(self, most: int) -> NDArray[np.float64]:
         """Seconds by the number of drafts, 0 to `most`; between and beyond what was measured on straight lines."""
-        if len(self._curve) <= most:
-            self._curve = self._lines(most)
-        return self._curve
-
-    def _lines(self, most: int) -> list[float]:
-        known = sorted(n for n in self._times if n == 0 or self._now - self._noted_at[n] < STALE)
-        base = self._times[0]
-        curve = [base]
-        for low, high in pairwise(known):
-            step = (self._times[high] - self._times[low]) / (high - low)
-            curve += [self._times[low] + step * n for n in range(1, high - low + 1)]
+        oldest = self._now - STALE
+        known = sorted(n for n, noted_at in self._noted_at.items() if n == 0 or noted_at > oldest)
+        times = [self._times[n] for n in known]
         last = known[-1]
-        slope = max((curve[-1] - base) / last, 0.0) if last else SLOPE * base / self._answers
-        curve += [curve[-1] + slope * n for n in range(1, most - last + 1)]
-        return curve
+        if last < most:
+            slope = max((times[-1] - times[0]) / last, 0.0) if last else SLOPE * times[0] / self._answers
+            known.append(most)
+            times.append(times[-1] + slope * (most - last))
+        return np.interp(np.arange(most + 1), known, times)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfbyte.runtime.speculation.draft_length import MARGIN, draft_lengths
+from halfbyte.runtime.speculation import draft_length
+from halfbyte.runtime.speculation.draft_length import MARGIN
 
 FREE = [1.0] * 16
 PRICEY = [1.0 + n for n in range(16)]
 """A step of two tokens takes twice as long: nothing can pay."""
+
+
+def draft_lengths(chances, seconds, answers):
+    return draft_length.draft_lengths(chances, np.array(seconds), answers)
 
 
 def worth(chances, seconds, lengths, answers):

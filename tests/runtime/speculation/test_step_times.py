@@ -24,7 +24,7 @@ def test_lines_go_through_what_was_measured_and_on():
 
 @pytest.mark.parametrize(("answers", "second"), [(1, 1.5), (4, 1.125)])
 def test_before_any_draft_a_draft_costs_half_an_answers_token(answers, second):
-    assert times(answers, _0=1.0).curve(1) == [1.0, second]
+    assert times(answers, _0=1.0).curve(1).tolist() == [1.0, second]
 
 
 def test_a_hiccup_counts_for_little():
