@@ -118,8 +118,12 @@ class Speculation:
                 drafted += rows - 1
                 self._count(sequence, rows - 1, accepted)
         times = self._times_of(answers)
+        base = times.base
+        if base is not None and (drafted or not times.calm):
+            self._stake.note(tokens / answers - seconds / base)
+        else:
+            self._stake.note(0.0)
         times.note(drafted, seconds)
-        self._stake.note(tokens / answers - seconds / times.of(0) if drafted else 0.0)
 
     def _count(self, sequence: Sequence, drafted: int, accepted: int) -> None:
         self.counts.drafted += drafted

@@ -9,8 +9,8 @@ WEIGHT = 0.25
 """Of the newest measurement in an average."""
 OUTLIER = 2.0
 """A measurement counts as at most so many times what was expected: a machine hiccups."""
-TRUST = 64
-"""Steps with drafts after which the time of a step without is measured again."""
+CALM = 6
+"""Steps without drafts after which one is as fast as if there had never been any: wide steps cost a CPU its clock."""
 STALE = 512
 """Steps after which a time that was not measured again is forgotten: perhaps it was bad luck."""
 SLOPE = 0.5
@@ -18,24 +18,29 @@ SLOPE = 0.5
 
 
 class StepTimes:
-    """Of steps with one number of answers."""
+    """Of steps with one number of answers.
+
+    A step without drafts that comes soon after one with drafts counts only where it was fast, so that drafts are
+    compared with how it would be without any. Where that leaves a time of long ago, drafts seem to pay less; then there
+    are none for a while, and it is measured again.
+    """
 
     def __init__(self, answers: int) -> None:
         self._answers = answers
         self._times: dict[int, float] = {}
         self._noted_at: dict[int, int] = {}
         self._now = 0
+        self._calm = CALM
 
     @property
     def base(self) -> float | None:
-        """Seconds of a step without drafts; None where it should be measured."""
-        if self._now - self._noted_at.get(0, 0) >= TRUST:
-            return None
+        """Seconds of a step without drafts; None where that was never measured."""
         return self._times.get(0)
 
-    def of(self, drafts: int) -> float:
-        """Seconds of a step with so many drafts, which was measured before."""
-        return self._times[drafts]
+    @property
+    def calm(self) -> bool:
+        """Whether drafts no longer matter to the next step without any."""
+        return self._calm >= CALM
 
     def note(self, drafts: int, seconds: float) -> None:
         """Learn from a step."""
@@ -43,9 +48,10 @@ class StepTimes:
         before = self._times.get(drafts)
         if before is None:
             self._times[drafts] = seconds
-        else:
+        elif drafts or self.calm or seconds < before:
             self._times[drafts] = before + WEIGHT * (min(seconds, OUTLIER * before) - before)
         self._noted_at[drafts] = self._now
+        self._calm = 0 if drafts else self._calm + 1
 
     def curve(self, most: int) -> NDArray[np.float64]:
         """Seconds by the number of drafts, 0 to `most`; between and beyond what was measured on straight lines."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from halfbyte.runtime.speculation.step_times import STALE, TRUST, StepTimes
+from halfbyte.runtime.speculation.step_times import CALM, STALE, StepTimes
 
 
 def times(answers=1, **measured):
@@ -36,14 +36,19 @@ def test_a_hiccup_counts_for_little():
     assert it.base == pytest.approx(1.0, rel=0.01)
 
 
-def test_a_step_without_drafts_is_measured_again_now_and_then():
-    it = times(_0=1.0)
-    for _ in range(TRUST):
-        assert it.base == 1.0
-        it.note(3, 1.5)
-    assert it.base is None
-    it.note(0, 2.0)
-    assert it.base == 1.25
+def test_a_step_soon_after_drafts_counts_only_where_it_was_fast():
+    it = times(_0=1.0, _3=1.5)
+    assert not it.calm
+    it.note(0, 1.8)
+    assert it.base == 1.0
+    it.note(0, 0.8)
+    assert it.base == pytest.approx(0.95)
+    for _ in range(CALM - 2):
+        it.note(0, 1.8)
+    assert it.calm
+    assert it.base == pytest.approx(0.95)
+    it.note(0, 1.8)
+    assert it.base > 1.1
 
 
 def test_bad_luck_is_forgotten():
