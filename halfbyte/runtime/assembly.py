@@ -95,4 +95,6 @@ class Assembly:
             first_token_s=self._first_at - request.submitted_at,
             prefill_s=self._first_at - request.started_at,
             decode_s=self._last_at - self._first_at,
+            drafted_tokens=request.sequence.num_drafted,
+            accepted_tokens=request.sequence.num_accepted,
         )

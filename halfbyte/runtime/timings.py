@@ -11,7 +11,8 @@ class Timings:
 
     `cached_tokens` of the `prompt_tokens` were computed by an earlier request. `first_token_s` runs from the call to
     the first token, waiting for other requests included; `prefill_s` from the first step to the first token; `decode_s`
-    from the first token to the last.
+    from the first token to the last. `drafted_tokens` were guessed and computed along, `accepted_tokens` of them right:
+    see `speculation` in `LoadConfig`.
     """
 
     prompt_tokens: int
@@ -20,6 +21,8 @@ class Timings:
     first_token_s: float
     prefill_s: float
     decode_s: float
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
     @property
     def prefill_tok_s(self) -> float:

@@ -109,3 +109,17 @@ def test_control_tokens_and_filling_may_differ(tmp_path):
 def test_a_draft_model_that_is_not_there(tmp_path):
     with pytest.raises(ConfigError, match="there is no file"):
         load(tiny_model(tmp_path), draft_model=tmp_path / "none.gguf")
+
+
+def test_a_real_model_that_repeats_itself_says_the_same_with_drafts(smollm2_path, monkeypatch):
+    be_eager(monkeypatch)
+    text = "def area(width, height):\n    return width * height\n\n\n" * 2 + "def area("
+    answers = []
+    for speculation in ("off", "ngram"):
+        with halfbyte.load(smollm2_path, context=256, threads=2, speculation=speculation) as llm:
+            answers.append(
+                [llm.generate(text, max_tokens=24, **more) for more in ({}, {"temperature": 0.8, "seed": 1})]
+            )
+    assert [done.ids for done in answers[0]] == [done.ids for done in answers[1]]
+    timings = answers[1][0].timings
+    assert timings.drafted_tokens >= timings.accepted_tokens > 10
