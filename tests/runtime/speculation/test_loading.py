@@ -122,4 +122,4 @@ def test_a_real_model_that_repeats_itself_says_the_same_with_drafts(smollm2_path
             )
     assert [done.ids for done in answers[0]] == [done.ids for done in answers[1]]
     timings = answers[1][0].timings
-    assert timings.drafted_tokens >= timings.accepted_tokens > 10
+    assert timings.drafted_tokens >= timings.accepted_tokens > 4
