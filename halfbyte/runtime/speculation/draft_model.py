@@ -13,16 +13,16 @@ from ..step import BatchBuilder, Share, StepPlan
 from .hit_rates import HitRates, level_of
 from .shadow import Shadow
 
-AT_ONCE = 32
-"""Tokens that a draft model may be behind and still draft; those of a prompt are computed in steps of their own."""
+HORIZON = 128
+"""Drafts that reading what was said before must pay for."""
 PRIOR = (0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6)
 """How often drafts come true before anything was seen."""
 LONG_MEMORY = 500.0
 """Drafts of all sequences that count for what a new one starts from."""
 FADE = 0.998
 """What a step without drafts leaves of what was seen: what did not pay is tried again in the end."""
-WORTH_READING = 0.3
-"""Chance of a draft below which no prompt is read for the sake of drafting."""
+MANY = 8
+"""Tokens of a sequence from which a step counts as reading."""
 WEIGHT = 0.2
 """Of the newest measurement in an average."""
 
@@ -56,10 +56,11 @@ class DraftModel:
         self._logits = np.empty((max_seqs, vocab_size), np.float32)
         self._all = HitRates(LONG_MEMORY, PRIOR)
         self._shadows: dict[int, Shadow] = {}
-        self._seconds: dict[int, float] = {}
+        self._draft_s: dict[int, float] = {}
+        self._read_s = 0.0
 
     def chances(self, sequence: Sequence, most: int) -> list[float]:
-        """See `Proposer`. Reads on in the prompt while it is far behind."""
+        """See `Proposer`."""
         most = min(most, self._context - sequence.num_tokens)
         shadow = self._shadow_of(sequence)
         self._pool.release(shadow.follow())
@@ -67,28 +68,26 @@ class DraftModel:
         self._all.fade(FADE)
         if most <= 0 or not shadow.able:
             return []
-        if shadow.behind > AT_ONCE:
-            if shadow.rates.rates[0] < WORTH_READING:
-                return []
-            self._compute([(shadow, shadow.twin.num_computed + min(shadow.behind - 1, self._max_tokens))])
-        if shadow.behind > AT_ONCE:
-            return []
         return [shadow.rates.rates[level_of(n)] for n in range(most)]
 
-    def seconds(self, sequences: int) -> float:
-        """See `Proposer`."""
-        return self._seconds.get(sequences, 0.0)
+    def seconds(self, sequence: Sequence, answers: int) -> float:
+        """See `Proposer`. What must be read before is shared by the drafts that may come of it."""
+        ahead = min(HORIZON, sequence.max_len - sequence.num_tokens)
+        reading = self._read_s * self._shadows[sequence.arrival].behind / ahead
+        return self._draft_s.get(answers, 0.0) / answers + reading
 
     def propose(self, lengths: list[tuple[Sequence, int]]) -> list[list[int]]:
         """See `Proposer`."""
-        started = perf_counter()
-        drafting = [(self._shadows[sequence.arrival], length) for sequence, length in lengths]
-        for shadow, _ in drafting:
+        asked = [(self._shadows[sequence.arrival], length) for sequence, length in lengths]
+        for shadow, _ in asked:
             shadow.begin(self._executable.top_k)
-        for n in range(max(length for _, length in drafting)):
-            self._compute([(s, s.sequence.num_tokens + n) for s, length in drafting if n < length and s.drafted(n)])
-        self._note(len(lengths), sum(length for _, length in lengths), perf_counter() - started)
-        return [shadow.drafts[:] for shadow, _ in drafting]
+        far = [shadow for shadow, _ in asked if shadow.behind > self._max_tokens]
+        if far:
+            self._timed([(shadow, shadow.twin.num_computed + self._max_tokens) for shadow in far[:1]])
+        drafting = [(shadow, length) for shadow, length in asked if shadow.behind <= self._max_tokens]
+        for n in range(max((length for _, length in drafting), default=0)):
+            self._timed([(s, s.sequence.num_tokens + n) for s, length in drafting if n < length and s.drafted(n)])
+        return [shadow.drafts[:] for shadow, _ in asked]
 
     def learn(self, sequence: Sequence, drafted: int, accepted: int) -> None:
         """See `Proposer`."""
@@ -113,6 +112,17 @@ class DraftModel:
             shadow = Shadow(sequence, self._executable.page_len, self._all, self._common)
             self._shadows[sequence.arrival] = shadow
         return shadow
+
+    def _timed(self, wanted: list[tuple[Shadow, int]]) -> None:
+        tokens = sum(end - shadow.twin.num_computed for shadow, end in wanted)
+        started = perf_counter()
+        self._compute(wanted)
+        seconds = perf_counter() - started
+        if tokens > MANY * len(wanted):
+            before = self._read_s or seconds / tokens
+            self._read_s = _moved(before, seconds / tokens)
+        elif wanted:
+            self._draft_s[len(wanted)] = _moved(self._draft_s.get(len(wanted), seconds), seconds)
 
     def _compute(self, wanted: list[tuple[Shadow, int]]) -> None:
         """Compute tokens up to the given end of each; where that is behind all of a sequence's, draft the next.
@@ -159,6 +169,7 @@ class DraftModel:
                 shadow.draft(logits[row, : self._common])
                 row += 1
 
-    def _note(self, sequences: int, drafts: int, seconds: float) -> None:
-        before = self._seconds.get(sequences, seconds / drafts)
-        self._seconds[sequences] = before + WEIGHT * (min(seconds / drafts, 2 * before) - before)
+
+def _moved(average: float, seconds: float) -> float:
+    """The average after one more measurement, of which hiccups count for little."""
+    return average + WEIGHT * (min(seconds, 2 * average) - average)

@@ -37,7 +37,7 @@ class NgramProposer:
         trail.follow()
         return trail.chances(most)
 
-    def seconds(self, sequences: int) -> float:
+    def seconds(self, sequence: Sequence, answers: int) -> float:
         """See `Proposer`."""
         return 0.0
 

@@ -12,7 +12,7 @@ LENGTHS = (8, 4, 2)
 """Lengths of the runs that are looked for, the longest first."""
 TAIL = LENGTHS[0]
 MOST_RUNS = 1 << 15
-"""Of each length in a table; two tables are kept, so that memory is bounded and at least so many are known."""
+"""Of each length in a table; two tables are kept, so that memory is bounded and the latest so many are known."""
 _TOKEN = 4
 
 
@@ -41,7 +41,7 @@ class NgramIndex:
                 place = latest.get(key, 0) or self._older[level].get(key, 0)
                 found = length if place else 0
             latest[key] = end
-            if len(latest) >= 2 * MOST_RUNS:
+            if len(latest) >= MOST_RUNS:
                 self._older[level], self._latest[level] = latest, {}
         return place, found
 

@@ -16,11 +16,11 @@ class Proposer(Protocol):
     def chances(self, sequence: Sequence, most: int) -> list[float]:
         """How likely each of up to `most` drafts is right, given that those before it are; short where hopeless."""
 
-    def seconds(self, sequences: int) -> float:
-        """What a draft costs to make while so many sequences are answered; computing it along not counted."""
+    def seconds(self, sequence: Sequence, answers: int) -> float:
+        """What a draft costs to make, beside others for `answers` sequences; computing it along is not counted."""
 
     def propose(self, lengths: list[tuple[Sequence, int]]) -> list[list[int]]:
-        """For each sequence up to as many tokens as asked for."""
+        """For each sequence up to as many tokens as asked for; none where it has to read before it can guess."""
 
     def learn(self, sequence: Sequence, drafted: int, accepted: int) -> None:
         """Hear that `drafted` tokens were computed along and the first `accepted` of them were right."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ..limits import MOST_DRAFTS
 from ..sequence import Sequence
 from ..step import Share, StepPlan
-from .draft_length import draft_lengths
+from .draft_length import draft_lengths, may_pay
 from .proposer import Proposer
 from .stake import Stake
 from .step_times import StepTimes
@@ -48,6 +49,7 @@ class Speculation:
         self._max_draft = max_draft
         self._times: dict[int, StepTimes] = {}
         self._stake = Stake()
+        self._made = 0.0
 
     def propose(self, running: list[Sequence]) -> None:
         """Put drafts behind the tokens of running sequences."""
@@ -81,15 +83,20 @@ class Speculation:
     def _propose(self, running: list[Sequence]) -> None:
         # Even where nothing can be proposed now, proposers see the tokens that have come.
         guesses = [self._best_guess(sequence) for sequence in running]
-        most = sum(len(chances) for _, chances in guesses)
+        chances = [own for _, own in guesses]
+        most = sum(map(len, chances))
         times = self._times_of(len(running))
         base = times.base
-        if base is None or most == 0:
+        if base is None or most == 0 or not may_pay(chances, times.least() / base, len(running)):
             return
-        making = max(proposer.seconds(len(running)) for proposer, chances in guesses if chances)
+        making = max(
+            proposer.seconds(sequence, len(running))
+            for sequence, (proposer, own) in zip(running, guesses, strict=True)
+            if own
+        )
         seconds = times.curve(most) + making * np.arange(most + 1)
         within = self._stake.allows(seconds / base - 1)
-        lengths = draft_lengths([chances for _, chances in guesses], seconds[:within], len(running))
+        lengths = draft_lengths(chances, seconds[:within], len(running))
         for proposer in self._proposers:
             asked = [
                 (sequence, length)
@@ -97,7 +104,9 @@ class Speculation:
                 if length and author is proposer
             ]
             if asked:
+                started = perf_counter()
                 self._put(asked, proposer.propose(asked))
+                self._made += perf_counter() - started
 
     def _best_guess(self, sequence: Sequence) -> _Guess:
         most = min(self._max_draft, sequence.max_len - sequence.num_tokens - 1)
@@ -120,10 +129,12 @@ class Speculation:
         times = self._times_of(answers)
         base = times.base
         if base is not None and (drafted or not times.calm):
-            self._stake.note(tokens / answers - seconds / base)
+            # To read a prompt for the sake of drafting is an investment; what drafts cost is a loss.
+            self._stake.note(tokens / answers - (seconds + (self._made if drafted else 0.0)) / base)
         else:
             self._stake.note(0.0)
         times.note(drafted, seconds)
+        self._made = 0.0
 
     def _count(self, sequence: Sequence, drafted: int, accepted: int) -> None:
         self.counts.drafted += drafted

@@ -11,6 +11,8 @@ OUTLIER = 2.0
 """A measurement counts as at most so many times what was expected: a machine hiccups."""
 CALM = 6
 """Steps without drafts after which one is as fast as if there had never been any: wide steps cost a CPU its clock."""
+TRUST = 32
+"""Steps with drafts after which one without is due."""
 STALE = 512
 """Steps after which a time that was not measured again is forgotten: perhaps it was bad luck."""
 SLOPE = 0.5
@@ -20,9 +22,9 @@ SLOPE = 0.5
 class StepTimes:
     """Of steps with one number of answers.
 
-    A step without drafts that comes soon after one with drafts counts only where it was fast, so that drafts are
-    compared with how it would be without any. Where that leaves a time of long ago, drafts seem to pay less; then there
-    are none for a while, and it is measured again.
+    A step without drafts that comes soon after one with drafts counts only where it was fast, and then at once, so that
+    drafts are compared with how it would be without any. Where that leaves a time of long ago, drafts seem to pay less;
+    then there are none for a while, and it is measured again.
     """
 
     def __init__(self, answers: int) -> None:
@@ -31,11 +33,12 @@ class StepTimes:
         self._noted_at: dict[int, int] = {}
         self._now = 0
         self._calm = CALM
+        self._since = 0
 
     @property
     def base(self) -> float | None:
-        """Seconds of a step without drafts; None where that was never measured."""
-        return self._times.get(0)
+        """Seconds of a step without drafts; None where it should be measured."""
+        return None if self._since >= TRUST else self._times.get(0)
 
     @property
     def calm(self) -> bool:
@@ -48,10 +51,21 @@ class StepTimes:
         before = self._times.get(drafts)
         if before is None:
             self._times[drafts] = seconds
-        elif drafts or self.calm or seconds < before:
+        elif drafts or self.calm:
             self._times[drafts] = before + WEIGHT * (min(seconds, OUTLIER * before) - before)
+        else:
+            self._times[drafts] = min(before, seconds)
         self._noted_at[drafts] = self._now
         self._calm = 0 if drafts else self._calm + 1
+        self._since = self._since + 1 if drafts else 0
+
+    def least(self) -> float:
+        """Seconds of a step with drafts, at the least."""
+        base = self._times[0]
+        if len(self._times) == 1:
+            return base + SLOPE * base / self._answers
+        first, *others = sorted(self._times)[1:]
+        return min(base + (self._times[first] - base) / first, *(self._times[n] for n in (first, *others)))
 
     def curve(self, most: int) -> NDArray[np.float64]:
         """Seconds by the number of drafts, 0 to `most`; between and beyond what was measured on straight lines."""

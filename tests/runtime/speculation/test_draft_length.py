@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfbyte.runtime.speculation import draft_length
-from halfbyte.runtime.speculation.draft_length import MARGIN
+from halfbyte.runtime.speculation.draft_length import MARGIN, may_pay
 
 FREE = [1.0] * 16
 PRICEY = [1.0 + n for n in range(16)]
@@ -68,4 +68,5 @@ def test_no_other_choice_is_better(chances, seconds, others):
     choices = product(*(range(len(own) + 1) for own in chances))
     best = max(worth(chances, seconds, lengths, answers) for lengths in choices)
     assert found >= 0
+    assert found == 0 or may_pay(chances, min(seconds[1:]), answers)
     assert found == pytest.approx(best) or best <= MARGIN + 1e-9

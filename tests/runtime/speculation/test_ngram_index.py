@@ -46,7 +46,7 @@ def test_memory_is_bounded_and_what_is_recent_stays_known(monkeypatch):
     index = NgramIndex(ids[:100])
     for end in range(101, 401):
         push(index, ids, end)
-        assert sum(len(table) for table in (*index._latest, *index._older)) <= 3 * 4 * 16
+        assert sum(len(table) for table in (*index._latest, *index._older)) <= 3 * 2 * 16
     again = np.concatenate([ids, ids[384:392]])
     assert [push(index, again, end) for end in range(401, 409)][-1] == (392, 8)
 

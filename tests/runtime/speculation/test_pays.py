@@ -28,7 +28,7 @@ class Always:
     def chances(self, sequence, most):
         return [self.chance] * min(most, 4)
 
-    def seconds(self, sequences):
+    def seconds(self, sequence, answers):
         return 0.0
 
     def propose(self, lengths):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from halfbyte.runtime.speculation.step_times import CALM, STALE, StepTimes
+from halfbyte.runtime.speculation.step_times import CALM, STALE, TRUST, StepTimes
 
 
 def times(answers=1, **measured):
@@ -42,13 +42,23 @@ def test_a_step_soon_after_drafts_counts_only_where_it_was_fast():
     it.note(0, 1.8)
     assert it.base == 1.0
     it.note(0, 0.8)
-    assert it.base == pytest.approx(0.95)
+    assert it.base == 0.8
     for _ in range(CALM - 2):
         it.note(0, 1.8)
     assert it.calm
-    assert it.base == pytest.approx(0.95)
+    assert it.base == 0.8
     it.note(0, 1.8)
-    assert it.base > 1.1
+    assert it.base == pytest.approx(1.0)
+
+
+def test_a_step_without_drafts_is_due_now_and_then():
+    it = times(_0=1.0)
+    for _ in range(TRUST):
+        assert it.base == 1.0
+        it.note(3, 1.5)
+    assert it.base is None
+    it.note(0, 0.5)
+    assert it.base == 0.5
 
 
 def test_bad_luck_is_forgotten():
@@ -58,3 +68,12 @@ def test_bad_luck_is_forgotten():
         it.note(0, 1.0)
     it.note(2, 1.2)
     assert it.curve(1)[1] == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(
+    ("measured", "least"),
+    [({"_0": 1.0}, 1.5), ({"_0": 1.0, "_4": 2.0}, 1.25), ({"_0": 1.0, "_2": 2.0, "_3": 1.1}, 1.1)],
+)
+def test_the_least_that_drafts_can_cost(measured, least):
+    it = times(**measured)
+    assert it.least() == least == it.curve(8)[1:].min()
