@@ -209,8 +209,10 @@ class LLM:
         """`with llm.trace("trace.json"):` records when what ran, for chrome://tracing and ui.perfetto.dev.
 
         The file appears at the end of the block: each step of the engine by phase, and within it each op of the model
-        by thread, at most a million of both. A step of a small model takes some 10 % longer meanwhile. Raises
-        `ConfigError` where the file cannot be written or a trace is being recorded already.
+        by thread, for a thousand steps or a million ops, whatever comes first. A step of a small model takes some 5 %
+        longer meanwhile, and the end of the block a second or two.
+
+        Raises `ConfigError` where the file cannot be written or a trace is being recorded already.
         """
         return Tracing(self._engine, path)
 

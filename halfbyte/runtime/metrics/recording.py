@@ -9,7 +9,9 @@ from ...model.backend import Executable, Span
 from ..step import StepPlan
 
 MOST_SPANS = 1_000_000
-"""Phases and ops together; a file of them has some 100 MB."""
+"""Ops; a file of them has some 100 MB."""
+MOST_STEPS = 1000
+"""Steps whose ops an executable keeps."""
 
 
 class Phase(NamedTuple):
@@ -33,10 +35,16 @@ class StepCounts:
 
 @dataclass
 class Recording:
-    """Written by the engine's thread alone. When it is full it stops, and `full` says so."""
+    """Written by the engine's thread alone. When it is full it stops, and `full` says so.
+
+    Ops are taken from the executable at the end, since that takes as long as a step of a small model; but those of the
+    first step at once, to know how many steps there is room for.
+    """
 
     executable: Executable
     most: int = MOST_SPANS
+    most_steps: int = MOST_STEPS
+    steps: int = 0
     phases: list[Phase] = field(default_factory=list)
     ops: list[Span] = field(default_factory=list)
     counts: dict[int, StepCounts] = field(default_factory=dict)
@@ -48,8 +56,17 @@ class Recording:
         self.executable.trace(True)
 
     def begin(self, number: int) -> None:
-        """A step begins; takes over what was recorded of the one before."""
-        self._collect()
+        """A step begins."""
+        if self.full:
+            return
+        if self.steps == 1:
+            self.ops += self.executable.spans()
+            self.most_steps = min(self.most_steps, self.most // max(len(self.ops), 1))
+        if self.steps and self.steps >= self.most_steps:
+            self.full = True
+            self.executable.trace(False)
+            return
+        self.steps += 1
         self.current = number
 
     def planned(self, plan: StepPlan) -> None:
@@ -65,13 +82,5 @@ class Recording:
 
     def stop(self) -> None:
         """The end."""
-        self._collect()
         self.executable.trace(False)
-
-    def _collect(self) -> None:
-        if self.full:
-            return
         self.ops += self.executable.spans()
-        if len(self.ops) + len(self.phases) >= self.most:
-            self.full = True
-            self.executable.trace(False)

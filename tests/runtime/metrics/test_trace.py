@@ -95,16 +95,19 @@ def test_one_trace_at_a_time_and_only_where_a_file_can_be(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.json", "c.json"}
 
 
-def test_a_full_recording_stops_and_says_so():
+@pytest.mark.parametrize(("limits", "steps"), [({"most": 7}, 3), ({"most_steps": 4}, 4), ({"most": 1}, 1)])
+def test_a_full_recording_stops_and_says_so(limits, steps):
     executable = TwoThreads()
-    recording = Recording(executable, most=6)
+    recording = Recording(executable, **limits)
     recording.start()
-    for number in range(5):
+    for number in range(10, 16):
         recording.begin(number)
         recording.planned(StepPlan())
         recording.phase("run", number, number + 0.5)
-        executable.told = [Span("op", number, 0, 0.0, 1.0)]
+        if executable.tracing:
+            executable.told += [Span("op", number, thread, 0.0, 1.0) for thread in range(2)]
     assert recording.full
     assert executable.tracing is False
-    assert [phase.step for phase in recording.phases] == [0, 1, 2]
-    assert len(recording.ops) == 3
+    recording.stop()
+    assert [phase.step for phase in recording.phases] == [*range(10, 10 + steps)] == [*recording.counts]
+    assert len(recording.ops) == 2 * steps
