@@ -40,11 +40,11 @@ class OpenRequests:
     def start(self, plan: StepPlan) -> None:
         """Note which of a plan's sequences are computed for the first time."""
         for sequence, _, _ in plan.shares:
-            if sequence.num_computed == sequence.num_cached:
-                request = self._requests[sequence.arrival]
-                if request.started_at is None:
-                    request.started_at = perf_counter()
-                    self._meter.started(sequence)
+            request = self._requests[sequence.arrival]
+            if request.started_at is None:
+                request.started_at = perf_counter()
+                sequence.num_cached = sequence.num_computed  # less than once, where it was put back before it began
+                self._meter.started(sequence)
 
     def emit(self, plan: StepPlan, chosen: dict[int, list[Chosen]]) -> Iterator[Sequence]:
         """Hand out what a step brought; gives the sequences that have ended."""
