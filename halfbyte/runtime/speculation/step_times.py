@@ -50,7 +50,8 @@ class StepTimes:
         self._now += 1
         before = self._times.get(drafts)
         if before is None:
-            self._times[drafts] = seconds
+            likely = float(self.curve(drafts)[drafts]) if self._times else seconds
+            self._times[drafts] = min(seconds, OUTLIER * likely)
         elif drafts or self.calm:
             self._times[drafts] = before + WEIGHT * (min(seconds, OUTLIER * before) - before)
         else:

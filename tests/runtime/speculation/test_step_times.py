@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from halfbyte.runtime.speculation.step_times import CALM, STALE, TRUST, StepTimes
+from halfbyte.runtime.speculation.step_times import CALM, SLOPE, STALE, TRUST, StepTimes
 
 
 def times(answers=1, **measured):
@@ -34,6 +34,8 @@ def test_a_hiccup_counts_for_little():
     for _ in range(20):
         it.note(0, 1.0)
     assert it.base == pytest.approx(1.0, rel=0.01)
+    it.note(4, 1000.0)
+    assert it.curve(4)[4] == pytest.approx(2 * (1 + 4 * SLOPE), rel=0.01)
 
 
 def test_a_step_soon_after_drafts_counts_only_where_it_was_fast():
@@ -62,8 +64,8 @@ def test_a_step_without_drafts_is_due_now_and_then():
 
 
 def test_bad_luck_is_forgotten():
-    it = times(_0=1.0, _1=9.0, _2=1.2)
-    assert it.curve(1)[1] == 9.0
+    it = times(_0=1.0, _1=2.5, _2=1.2)
+    assert it.curve(1)[1] == 2.5
     for _ in range(STALE):
         it.note(0, 1.0)
     it.note(2, 1.2)
