@@ -10,6 +10,9 @@ from ..model.program import RopeTable
 QUANTIZED = "#q"
 """Suffix of the quantized form of a value; without it a name means float32 rows."""
 
+SHARED = "shared memory"
+"""Name of the memory at `Shared` among the things calls write: two that use it must not run side by side."""
+
 
 @dataclass(frozen=True)
 class Ref:
@@ -82,7 +85,12 @@ class ScratchStride:
     """Bytes from one thread's scratch to the next: one for all kernels, as two may run side by side."""
 
 
-Operand = int | Ref | Stride | Constant | Packed | FileRows | Count | Kv | Angles | Scratch | ScratchStride
+@dataclass(frozen=True)
+class Shared:
+    """Address of memory in which threads put together what each computed of one row."""
+
+
+Operand = int | Ref | Stride | Constant | Packed | FileRows | Count | Kv | Angles | Scratch | ScratchStride | Shared
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ..model import program as ir
 from ..quant import FORMATS
 from .calls import (
     QUANTIZED,
+    SHARED,
     Angles,
     Constant,
     Count,
@@ -22,6 +23,7 @@ from .calls import (
     Ref,
     Scratch,
     ScratchStride,
+    Shared,
     Stride,
     angles_name,
     float_bits,
@@ -198,6 +200,10 @@ def _kv_write(low: Lowering, op: ir.KvWrite, later: tuple[ir.Op, ...]) -> None:
     low.call("kv_write", "kv_write", operands, [op.k, op.v], [kv_name(op.layer)])
 
 
+LOG2_E = 1.4426950408889634
+"""Scores are exponents of two; with a soft cap its kernel makes them so."""
+
+
 def _attention(low: Lowering, op: ir.Attention, later: tuple[ir.Op, ...]) -> None:
     scratch = attention_scratch_bytes(op.key_size, op.value_size)
     operands: dict[str, Operand] = {
@@ -209,15 +215,16 @@ def _attention(low: Lowering, op: ir.Attention, later: tuple[ir.Op, ...]) -> Non
         "kv_heads": op.kv_heads,
         "key_size": op.key_size,
         "value_size": op.value_size,
-        "scale": float_bits(op.scale),
+        "scale": float_bits(op.scale if op.softcap else op.scale * LOG2_E),
         "softcap": float_bits(op.softcap or 0.0),
         "window": op.window or NO_WINDOW,
         "q_stride": Stride(op.q),
         "out_stride": Stride(op.out),
         "scratch": Scratch(scratch),
         "scratch_bytes": ScratchStride(),
+        "partials": Shared(),
     }
-    low.call("attention", "attention", operands, [op.q, kv_name(op.layer)], [op.out])
+    low.call("attention", "attention", operands, [op.q, kv_name(op.layer)], [op.out, SHARED])
     low.quantize(op.out)
 
 

@@ -17,6 +17,7 @@ from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
 from .calls import Angles, Call, Operand, Scratch
+from .instruction import PARTIAL_BYTES
 from .kernels import EXECUTOR
 from .kv_pages import PAGE_LEN, KvPages
 from .loader import LoadedKernels
@@ -113,7 +114,8 @@ class CpuExecutable:
         )
         scratch = rounded(scratch)
         angle_bytes = {table: 8 * self.max_tokens * len(table.inv_freq) for table in tables}
-        size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + 256
+        shared = threads * (64 + PARTIAL_BYTES)
+        size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + rounded(shared) + 256
         size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
         size += sum(rounded(angle_bytes[table]) + rounded(8 * len(table.inv_freq)) for table in tables)
         arena = Arena(size, "the buffers of a step")
@@ -127,7 +129,8 @@ class CpuExecutable:
         pieces = [arena.take(size) for size in plan.sizes]
         kv, work, state = self._kv.places, arena.take(scratch * threads), self._team.address
         rows = {name: self._weights[name].data.ctypes.data for name in plan.lowering.tables}
-        return Placed(plan, arena, pieces, constants, self._packed, rows, kv, angles, work, scratch, state)
+        together = arena.take(shared)
+        return Placed(plan, arena, pieces, constants, self._packed, rows, kv, angles, work, scratch, together, state)
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""

@@ -24,6 +24,10 @@ class Layout:
         """Byte offset of each operand in its instruction."""
         return tuple(_FIRST + 8 * i for i in range(len(self.names)))
 
+    def offset(self, name: str) -> int:
+        """Byte offset of one operand."""
+        return self.offsets()[self.names.index(name)]
+
     def words(self, operands: Mapping[str, int]) -> list[int]:
         """Operand values in order; every name must be given and no other."""
         assert set(operands) == set(self.names), set(operands) ^ set(self.names)
@@ -76,7 +80,7 @@ LAYOUTS: dict[str, Layout] = {
     "kv_write": _layout("k v keys values kv_heads key_size value_size k_stride v_stride"),
     "attention": _layout(
         "q keys values out heads kv_heads key_size value_size scale softcap window q_stride out_stride "
-        "scratch scratch_bytes"
+        "scratch scratch_bytes partials"
     ),
     "elementwise": _layout("count a b factor out width stride"),
     "take_rows": _layout("x out width stride"),
@@ -102,9 +106,30 @@ NO_WINDOW = 1 << 40
 """A window no sequence fills: attention to all that came before."""
 
 
+ROWS = 8
+"""Rows of the largest tile of attention."""
+MOST_TILES = 8
+"""Tiles that walk the keys together."""
+RUN = 64
+"""Keys that a tile of attention scores and softens together."""
+PIECE = 256
+"""Keys from one merging of records to the next: what a thread may take by itself."""
+PARTIAL_BYTES = 1 << 20
+"""Memory for each thread where pieces of the same rows wait for each other; what needs more is not cut into pieces."""
+RUN_PAGES = 64
+"""A thread's scratch: the pages of a run and of the next, its keys and values as float32, then the tiles."""
+TILE_Q, TILE_OUT, TILE_ENDS, TILE_ROWS, TILE_PEAKS, TILE_SHRINK, TILE_WEIGHTS = 0, 64, 128, 192, 256, 320, 384
+TILE_RECORDS = TILE_WEIGHTS + 4 * RUN * ROWS
+"""Of the rows of a tile where query and result lie, and the position behind the last seen; how many; the largest scores
+of a run, and by what sums must shrink for these; weights; two sets of records; then the queries.
+"""
+
+
 def attention_scratch_bytes(key_size: int, value_size: int) -> int:
-    """What a thread keeps of eight rows: 16 weights, largest score and sum of each, its share, its query."""
-    return 8 * (64 + 4 + 4 + 4 * ((value_size + 15) // 16 * 16) + 4 * key_size)
+    """What a thread keeps of its tiles."""
+    values = (value_size + 15) // 16 * 16
+    records = 64 + ROWS * (64 + 4 * values)
+    return RUN_PAGES + 4 * RUN * (key_size + values) + MOST_TILES * (TILE_RECORDS + 2 * records + 4 * ROWS * key_size)
 
 
 BLOCK = 32

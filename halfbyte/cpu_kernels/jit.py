@@ -12,8 +12,26 @@ from typing import Any
 
 import numba
 from numba import types
+from numba.extending import intrinsic
 
 helper = numba.njit(error_model="numpy", boundscheck=False, nogil=True, no_cpython_wrapper=True, forceinline=True)
+
+_options = {"error_model": "numpy", "boundscheck": False, "nogil": True, "no_cpython_wrapper": True}
+routine = numba.njit(**_options, forceinline=False)
+"""Like `helper`, but called, as long as its first statement is `apart()`: for what is large and used in many places."""
+
+
+def _apart(typingctx: Any) -> Any:
+    """Keep LLVM from copying this function into its callers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+apart = intrinsic(_apart)
 
 _SIGNATURE = types.void(types.int64, types.int64, types.int64, types.int64)
 

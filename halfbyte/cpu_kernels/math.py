@@ -29,6 +29,23 @@ def exp(x):
     return select_if(below(x, same(-87.0)), same(0.0), mul(p, two_to(n)))
 
 
+P1, P2, P3, P4, P5 = (np.float32(c) for c in (0.693147004, 0.240222424, 0.0555073358, 0.00967151299, 0.00132647273))
+"""Of the polynomial nearest to 2^r within -1/2 .. 1/2, relative to it: 9e-8 at most."""
+
+
+@helper
+def exp2_to_1(x):
+    """2 to the x for x of at most 127, within 3 ulp; 0 below -126; 1 of 0 exactly."""
+    n = nearest(x)
+    r = sub(x, n)
+    p = fma(r, same(P5), same(P4))
+    p = fma(p, r, same(P3))
+    p = fma(p, r, same(P2))
+    p = fma(p, r, same(P1))
+    p = fma(p, r, same(1.0))
+    return select_if(below(x, same(-126.0)), same(0.0), mul(p, two_to(n)))
+
+
 @helper
 def sigmoid(x):
     """1 / (1 + e^-x)."""

@@ -29,6 +29,7 @@ from .calls import (
     Ref,
     Scratch,
     ScratchStride,
+    Shared,
     Stride,
 )
 from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, WORDS, state
@@ -166,6 +167,7 @@ class Placed:
     angles: Mapping[tuple[RopeTable, str], int]
     scratch: int
     scratch_stride: int
+    shared: int
     state: int
     words: NDArray[np.int64] = field(init=False)
     logits_at: list[int] = field(default_factory=list)
@@ -196,6 +198,8 @@ class Placed:
                 return self.scratch
             case ScratchStride():
                 return self.scratch_stride
+            case Shared():
+                return self.shared
 
     def _address(self, value: str, part: str) -> int:
         if self.plan.root(value) == self.plan.logits:

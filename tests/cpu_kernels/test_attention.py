@@ -17,6 +17,8 @@ KINDS = {
     "as many kv heads": PLAIN | {"kv_heads": 4},
     "seven heads share one": PLAIN | {"heads": 7, "kv_heads": 1},
     "nine heads share three": PLAIN | {"heads": 9, "kv_heads": 3},
+    "five heads share one": PLAIN | {"heads": 10},
+    "more heads than walk together": PLAIN | {"heads": 70, "kv_heads": 1, "key_size": 8, "value_size": 8},
     "sizes of no vector": PLAIN | {"key_size": 20, "value_size": 20},
     "keys wider than values": PLAIN | {"key_size": 48, "value_size": 20},
     "values wider than keys": PLAIN | {"key_size": 8, "value_size": 100},

@@ -1,0 +1,64 @@
+"""Where attention keeps what in a thread's scratch, and the operands of its instruction."""
+
+from __future__ import annotations
+
+from .instruction import LAYOUTS, ROWS, RUN, RUN_PAGES, TILE_RECORDS
+from .jit import helper
+from .memory import load_i64
+
+(
+    Q, KEYS, VALUES, OUT, HEADS, KV_HEADS, KEY_SIZE, VALUE_SIZE, SCALE, SOFTCAP, WINDOW, Q_STRIDE, OUT_STRIDE, SCRATCH,
+    SCRATCH_BYTES, PARTIALS,
+) = LAYOUTS["attention"].offsets()  # fmt: skip
+SUMS = 64
+"""Offset of the first row's record in a set of records: behind the rows' largest scores."""
+SHARE = 64
+"""Offset of a row's share of the values in its record: behind 16 sums of weights."""
+
+
+@helper
+def padded(size):
+    """Channels of a value as kept here: whole vectors."""
+    return (size + 15) // 16 * 16
+
+
+@helper
+def record_bytes(instr):
+    """Bytes of a row's record."""
+    return SHARE + 4 * padded(load_i64(instr + VALUE_SIZE))
+
+
+@helper
+def set_bytes(instr):
+    """Bytes of the records of a tile."""
+    return SUMS + ROWS * record_bytes(instr)
+
+
+@helper
+def queries(instr, tile):
+    """Where the staged queries of a tile lie."""
+    return tile + TILE_RECORDS + 2 * set_bytes(instr)
+
+
+@helper
+def tile_bytes(instr):
+    """Bytes of a tile."""
+    return TILE_RECORDS + 2 * set_bytes(instr) + 4 * ROWS * load_i64(instr + KEY_SIZE)
+
+
+@helper
+def wide_keys(scratch):
+    """Where the keys of a run lie as float32: of each channel 64."""
+    return scratch + RUN_PAGES
+
+
+@helper
+def wide_values(instr, scratch):
+    """Where the values of a run lie as float32, one behind the other."""
+    return scratch + RUN_PAGES + 4 * RUN * load_i64(instr + KEY_SIZE)
+
+
+@helper
+def first_tile(instr, scratch):
+    """Where the first tile lies."""
+    return wide_values(instr, scratch) + 4 * RUN * padded(load_i64(instr + VALUE_SIZE))
