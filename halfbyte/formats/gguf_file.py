@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError, FormatError, nearest
+from .named_path import named_path
 from .part import Part, open_part
 from .split import gather, split_count
 from .tensor_info import TensorInfo
@@ -105,7 +106,7 @@ def open_gguf(path: str | PathLike[str]) -> GGUFFile:
     Any part of a split model stands for the whole. Raises `ConfigError` where there is no such file to read,
     `FormatError` where it is not sound, `UnsupportedError` for a tensor type we do not know.
     """
-    part = open_part(Path(path))
+    part = open_part(named_path(path))
     return GGUFFile(gather(part) if split_count(part) > 1 else [part])
 
 

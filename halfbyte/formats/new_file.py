@@ -29,6 +29,8 @@ def check_place(path: Path, key: str = "path") -> None:
         elif not os.access(folder, os.W_OK):
             problem = f"the folder {folder} takes no files: name another one"
         else:
+            with contextlib.suppress(FileNotFoundError):
+                path.lstat()  # which refuses names that can be none; the questions above answer no
             return
     except (OSError, ValueError) as error:  # a name too long, or with a NUL in it
         problem = f"{getattr(error, 'strerror', None) or error}: give another name"

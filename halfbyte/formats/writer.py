@@ -7,7 +7,6 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from ..errors import ConfigError, nearest
 from ..quant.block import BlockFormat
 from .encode import encode_name, encode_pair
+from .named_path import named_path
 from .new_file import NewFile
 from .part import ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, SMALLEST_ALIGNMENT
 from .tensor_info import MAX_DIMS, MAX_NAME_BYTES, MAX_SIZE
@@ -52,7 +52,7 @@ class GGUFWriter:
     ) -> None:
         if alignment < SMALLEST_ALIGNMENT or alignment & (alignment - 1) or alignment >= 1 << 32:
             raise ConfigError(f"alignment {alignment} is not a power of two from 8 to 2**31", key="alignment")
-        self.path = Path(path)
+        self.path = named_path(path)
         self.alignment = alignment
         pairs = dict(metadata)
         given = pairs.pop(ALIGNMENT_KEY, alignment)

@@ -53,6 +53,7 @@ class AsyncStream(AsyncIterator[StreamEvent]):
     async def __anext__(self) -> StreamEvent:
         if self._ended:
             raise StopAsyncIteration
+        self._engine.check_caller()
         try:
             event = await self._bell.wait(self._next_event)
         except BaseException:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, TypedDict
 
 from ..errors import ConfigError, UnsupportedError
 from .limits import MOST_DRAFTS
+from .sampling.parameters import as_float
 
 KV_TYPES = ("f16",)
 """Types of the KV store's numbers."""
@@ -104,6 +105,7 @@ class LoadConfig:
             value = getattr(self, name)
             if value is not None:  # a NumPy integer becomes Python's
                 object.__setattr__(self, name, int(value))
+        object.__setattr__(self, "prompt_stretch", float(self.prompt_stretch))
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         for name in _COUNTS:
@@ -113,7 +115,7 @@ class LoadConfig:
             whole = isinstance(value, Integral) and not isinstance(value, bool)
             if not (whole and 1 <= value < 2**31):
                 yield name, f"{name} must be an integer of at least 1, not {value!r}"
-        if not (self.disk_cache is None or isinstance(self.disk_cache, (str, PathLike))):
+        if not (self.disk_cache is None or isinstance(self.disk_cache, (str, PathLike))) or self.disk_cache == "":
             yield "disk_cache", f"disk_cache must be a folder or None, not {self.disk_cache!r}"
         if isinstance(self.max_draft, int) and self.max_draft > MOST_DRAFTS:
             yield "max_draft", f"max_draft must be at most {MOST_DRAFTS}, not {self.max_draft!r}"
@@ -124,7 +126,7 @@ class LoadConfig:
             if not isinstance(value, str) and not (name == "isa" and value is None):
                 yield name, f"{name} must be a string, not {value!r}"
         stretch: Any = self.prompt_stretch
-        if isinstance(stretch, bool) or not isinstance(stretch, (int, float)) or not stretch >= 1:
+        if isinstance(stretch, bool) or not isinstance(stretch, Real) or not as_float(stretch) >= 1:
             yield "prompt_stretch", f"prompt_stretch must be a number of at least 1, not {stretch!r}"
         if not isinstance(self.prefix_cache, bool):
             yield "prefix_cache", f"prefix_cache must be True or False, not {self.prefix_cache!r}"

@@ -116,7 +116,7 @@ class Engine:
     @counted
     def submit_all(self, prompt: TokenIds, asks: list[Ask]) -> list[Request]:
         """Start several answers to one prompt, which is computed once; all or none. Raises as `submit`."""
-        self._check(prompt)
+        self.check_ids(prompt)
         self._check_length(len(prompt), self.limits.max_prompt_tokens)
         first = self._sequence(prompt, asks[0])
         others = [self._branch(first, len(prompt), ask) for ask in asks[1:]]
@@ -130,7 +130,7 @@ class Engine:
 
         Raises as `submit`.
         """
-        self._check(request.sequence.ids[:num_tokens])
+        self.check_ids(request.sequence.ids[:num_tokens])
         self._check_length(num_tokens, None)
         child = self._branch(request.sequence, num_tokens, ask)
         return self._enqueue([Request(child, timeout=ask.timeout, notify=ask.notify)])[0]
@@ -138,7 +138,7 @@ class Engine:
     @counted
     def read(self, ids: TokenIds, reader: RowReader) -> Request:
         """Start to show `reader` the logits of each of `ids` [n]. Raises as `submit`."""
-        self._check(ids)
+        self.check_ids(ids)
         if len(ids) > self.context:
             raise ContextExceededError(
                 f"{len(ids)} tokens do not fit a context of {self.context}: load the model with a larger context="
@@ -159,7 +159,7 @@ class Engine:
 
     def call(self, function: Callable[[EngineLoop], T]) -> T:
         """What `function` returns or raises in the engine's thread, between two steps."""
-        self._check_process()
+        self.check_caller()
         loop = self._loop
         return loop.inbox.call(lambda: function(loop))
 
@@ -172,26 +172,30 @@ class Engine:
 
     def metrics(self) -> Metrics:
         """What it did so far, taken while the engine runs on."""
+        self._check_process()
         return snapshot(self._loop.meter, self.status(), self.rejections.counts())
 
     @property
     def closed(self) -> bool:
         """Whether it takes no more requests."""
-        return not self._finalizer.alive
+        return not self._finalizer.alive or self._pid != os.getpid()
 
     def close(self) -> None:
         """End all requests with `CancelledError`, then free memory and threads; may be called twice."""
         self._finalizer()
 
-    def _check_process(self) -> None:
-        if self._pid != os.getpid():
+    def check_caller(self) -> None:
+        """Raise `RequestError` where waiting for the engine would never end: in a fork and in its own thread."""
+        self._check_process()
+        if self._thread is current_thread():
             raise RequestError(
-                f"this model was loaded in process {self._pid} and its threads did not come along to this fork, "
-                f"{os.getpid()}: load it again here"
+                "a sampler step or another function that the engine calls asked this model and would wait for itself: "
+                "ask from another thread, or another model"
             )
 
-    def _check(self, ids: TokenIds) -> None:
-        self._check_process()
+    def check_ids(self, ids: TokenIds) -> None:
+        """Raise `RequestError` for tokens that the model cannot be asked about, or not here."""
+        self.check_caller()
         if len(ids) == 0:
             raise RequestError("there are no tokens to start from: give a prompt that is not empty")
         outside = np.flatnonzero((ids < 0) | (ids >= self.vocab_size))
@@ -199,6 +203,13 @@ class Engine:
             place = int(outside[0])
             raise RequestError(
                 f"token {int(ids[place])} at position {place} is not in the vocabulary of 0..{self.vocab_size - 1}"
+            )
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise RequestError(
+                f"this model was loaded in process {self._pid} and its threads did not come along to this fork, "
+                f"{os.getpid()}: load it again here"
             )
 
     def _check_length(self, num_tokens: int, most: int | None) -> None:

@@ -79,6 +79,11 @@ class Inbox:
             while not (self.submitted or self.calls or self._stopping):
                 self._wake.wait()
 
+    def pause(self, seconds: float) -> None:
+        """Sleep until somebody calls, or the end, for so long at most."""
+        with self._wake:
+            self._wake.wait_for(lambda: self.calls or self._stopping, seconds)
+
     def answer_calls(self) -> None:
         """Run the functions that others wait for."""
         while self.calls:

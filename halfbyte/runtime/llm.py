@@ -173,7 +173,12 @@ class LLM:
 
     def explain_cache(self, prompt: Prompt | Messages, **template_kwargs: Any) -> CacheReport:
         """How much of a prompt, or of what the chat template makes of messages, is cached now, and why not more."""
-        ids = self._render(prompt, template_kwargs) if are_messages(prompt) else self._ids(cast("Prompt", prompt))
+        if are_messages(prompt):
+            ids = self._render(prompt, check_template_kwargs(template_kwargs))
+        else:
+            reject_unknown(template_kwargs, (), "keyword for a prompt without messages")
+            ids = self._ids(cast("Prompt", prompt))
+        self._engine.check_ids(ids)
         plain, page_len = ids.astype(np.int32), self._engine.page_len
 
         def spell(token: int) -> str:

@@ -32,6 +32,8 @@ log = logging.getLogger("halfbyte.engine")
 
 READ_ROWS = 64
 """Rows of logits that readers may get in a step."""
+HELD_S = 0.01
+"""Between two looks whether somebody can go on."""
 
 
 class EngineLoop:
@@ -121,9 +123,10 @@ class EngineLoop:
                 self._disk.save_one()
             else:
                 inbox.wait()
+        num_cancelled = len(inbox.cancelled)  # counted first: what is cancelled now is known or among the submitted
         while inbox.submitted:
             self._take_in(inbox.submitted.popleft())
-        while inbox.cancelled:
+        for _ in range(num_cancelled):
             self._drop(inbox.cancelled.popleft().sequence, CancelledError("the request was cancelled"))
         inbox.answer_calls()
         for sequence, error in self.requests.late():
@@ -162,6 +165,8 @@ class EngineLoop:
             self.speculation.learn(plan, chosen, seconds)
             self.scheduler.commit(plan)
             self._emit(plan, chosen)
+            if not plan.shares:  # nobody can go on before pages that are held for a while come back
+                self.inbox.pause(HELD_S)
         except Exception as error:  # the engine outlives whatever a step meets
             log.debug("a step failed", exc_info=True)
             self._give_up(plan, error)

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from ..errors import ConfigError, reject_unknown
 from .engine import Ask
 from .sampling.custom import Custom
-from .sampling.parameters import PARAMETERS
+from .sampling.parameters import PARAMETERS, as_float
 from .sampling.params import SamplingParams
 
 
@@ -113,7 +113,7 @@ def _seconds(value: Any) -> float | None:
     if value is None:
         return None
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and value > 0):
+    if not (number and as_float(value) > 0):
         raise ConfigError(f"timeout must be a number of seconds above 0 or None, not {value!r}", key="timeout")
     return float(value)
 

@@ -80,7 +80,7 @@ class Scheduler:
         self._free_pages(sequence)
 
     def schedule(self, prompt_tokens: int | None = None) -> StepPlan:
-        """The next step; it has shares whenever something is left to compute.
+        """The next step; it has shares whenever something is left to compute, save while pages are held by others.
 
         Beside answers under way at most `prompt_tokens` tokens of prompts are computed.
         """
@@ -91,7 +91,7 @@ class Scheduler:
             self._share_out(plan, prompt_tokens)
             if plan.shares or self.idle:
                 break
-        assert plan.shares or self.idle, "sequences are left but none can go on"
+        assert plan.shares or self.idle or self.pool.held, "sequences are left but none can go on"
         return plan
 
     def commit(self, plan: StepPlan) -> None:
@@ -159,7 +159,8 @@ class Scheduler:
             return False
         num_computed, pages, place = self._known(sequence)
         self.pool.share(pages)
-        if self.running and self.pool.available < promised + sequence.pages_for(sequence.num_tokens) - len(pages):
+        alone = not (self.running or self.pool.held)
+        if not alone and self.pool.available < promised + sequence.pages_for(sequence.num_tokens) - len(pages):
             self.pool.release(pages)
             return False
         if sequence.num_swapped > num_computed:

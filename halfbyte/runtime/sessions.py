@@ -24,9 +24,12 @@ class Sessions:
 
     def save(self, path: str | PathLike[str], ids: TokenIds | None) -> int:
         """Write what is cached of a text, or of all; the number of tokens. Raises as `session_file.save`."""
-        runs, pages = self._engine.call(lambda loop: _hold(loop, ids))
         engine, origin = self._engine, self._engine.origin
+        if ids is not None:
+            engine.check_ids(ids)
+        pages: list[int] = []
         try:
+            runs = engine.call(lambda loop: _hold(loop, ids, pages))
             save(
                 path,
                 origin.fingerprint,
@@ -48,8 +51,9 @@ class Sessions:
         engine, origin = self._engine, self._engine.origin
         with load(path, origin.fingerprint, page_bytes=engine.page_bytes, about=origin.about) as session:
             _check_runs(session, engine.page_len, path)
-            pages = engine.call(lambda loop: _take(loop, session.num_pages))
+            pages: list[int] = []
             try:
+                engine.call(lambda loop: _take(loop, session.num_pages, pages))
                 for index, page in enumerate(pages):
                     data = np.empty(engine.page_bytes, np.uint8)
                     session.read_page(index, data)
@@ -59,18 +63,23 @@ class Sessions:
                 if not engine.closed:
                     engine.call(lambda loop: loop.scheduler.pool.let_go(pages))
                 raise
-        return len(pages) * engine.page_len
+            return session.num_pages * engine.page_len
 
 
-def _hold(loop: EngineLoop, ids: TokenIds | None) -> tuple[list[SavedRun], list[int]]:
-    """The runs to save and their pages, held until let go of."""
+# Pages go into the caller's list: who is interrupted in the wait for a call, which takes place all the same, knows
+# what to let go of in a later one.
+
+
+def _hold(loop: EngineLoop, ids: TokenIds | None, held: list[int]) -> list[SavedRun]:
+    """The runs to save; their pages are `held` until let go of."""
     pool = loop.scheduler.pool
     if ids is None:
         runs, pages = _all_runs(pool)
     else:
         runs, pages = _one_run(pool, np.asarray(ids, np.int32), loop.executable.page_len)
     pool.hold(pages)
-    return runs, pages
+    held += pages
+    return runs
 
 
 def _all_runs(pool: PagePool) -> tuple[list[SavedRun], list[int]]:
@@ -96,8 +105,8 @@ def _check_runs(session: Session, page_len: int, path: str | PathLike[str]) -> N
             raise FormatError(f"run {number} of the session has tokens that do not fill its pages", path=path)
 
 
-def _take(loop: EngineLoop, count: int) -> list[int]:
-    """`count` pages, held until let go of."""
+def _take(loop: EngineLoop, count: int, held: list[int]) -> None:
+    """`count` pages, `held` until let go of."""
     pool = loop.scheduler.pool
     if count > pool.available:
         size = loop.executable.page_bytes
@@ -109,12 +118,12 @@ def _take(loop: EngineLoop, count: int) -> list[int]:
         )
     pages = [pool.take() for _ in range(count)]
     pool.held.extend(pages)
+    held += pages
     loop.save_evicted()
-    return pages
 
 
 def _insert(loop: EngineLoop, runs: tuple[SavedRun, ...], pages: list[int]) -> None:
-    """Let filled pages be found, and let go of them."""
+    """Let filled `pages` be found, and let go of them."""
     pool, page_len = loop.scheduler.pool, loop.executable.page_len
     places: list[Place] = []
     index = 0
@@ -130,4 +139,5 @@ def _insert(loop: EngineLoop, runs: tuple[SavedRun, ...], pages: list[int]) -> N
         places.append(place)
     for page in pages:
         pool.held.remove(page)
+    pages.clear()
     pool.release(kept)

@@ -37,6 +37,7 @@ class Stream(Iterator[StreamEvent]):
     def __next__(self) -> StreamEvent:
         if self._ended:
             raise StopIteration
+        self._engine.check_caller()
         try:
             event = None
             while event is None:

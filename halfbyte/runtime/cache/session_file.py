@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import ConfigError, FormatError
 from ...formats.existing_file import open_existing
+from ...formats.named_path import named_path
 from ...formats.new_file import NewFile
 from .filling import fill
 from .session_header import About, SavedRun, SessionHeader, read_header
@@ -44,7 +45,7 @@ def save(
     header = SessionHeader(fingerprint, page_bytes, about, tuple(runs), checksums)
     pages_at = len(header.encode())
     page = np.empty(page_bytes, np.uint8)
-    file = NewFile(Path(path), pages_at + n_pages * page_bytes)
+    file = NewFile(named_path(path), pages_at + n_pages * page_bytes)
     try:
         for index in range(n_pages):
             read_page(index, page)
@@ -63,9 +64,10 @@ def load(path: str | PathLike[str], fingerprint: bytes, *, page_bytes: int, abou
     Raises `ConfigError` (key `path`) where there is no such file and where it was saved with another model or other
     options, `UnsupportedError` for a version we do not read, `FormatError` for damage.
     """
-    file = open_existing(Path(path), "session")
+    place = named_path(path)
+    file = open_existing(place, "session")
     try:
-        session = Session(Path(path), file)
+        session = Session(place, file)
         session.check_origin(fingerprint, about)
         session.check_pages(page_bytes)
     except BaseException:

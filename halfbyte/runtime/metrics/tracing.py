@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..._version import __version__
 from ...errors import ConfigError, RequestError
+from ...formats.named_path import named_path
 from ...formats.new_file import NewFile, check_place
 from .chrome_trace import events, text
 from .recording import Recording
@@ -32,7 +33,7 @@ class Tracing:
 
     def __init__(self, engine: Engine, path: str | PathLike[str]) -> None:
         self._engine = engine
-        self._path = Path(path)
+        self._path = named_path(path)
         self._recording: Recording | None = None
 
     def __enter__(self) -> Self:

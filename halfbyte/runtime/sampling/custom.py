@@ -24,7 +24,7 @@ def custom(candidates: Candidates, step: Custom) -> Candidates:
     given = np.asarray(candidates.ids, np.int32)
     try:
         result = step(given.copy(), np.array(candidates.logits))
-    except (Exception, SystemExit) as error:  # a function that leaves must not take the engine's thread along
+    except BaseException as error:  # whatever it leaves by, it must not take the engine's thread along
         raise RequestError(f"the sampler step {name!r} failed: {type(error).__name__}: {error}") from error
     ids, logits = _arrays(result, name)
     if not candidates.ranked and np.array_equal(ids, given):

@@ -10,6 +10,14 @@ from typing import Any, NamedTuple
 MOST = 1e6
 
 
+def as_float(number: Real) -> float:
+    """NaN for what a float cannot hold."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.nan
+
+
 class Parameter(NamedTuple):
     """A number with `low <= value <= high`, whole where `integer`; None as well where `optional`."""
 
@@ -35,7 +43,7 @@ class Parameter(NamedTuple):
         if value is None:
             return self.optional
         right_kind = isinstance(value, Integral if self.integer else Real) and not isinstance(value, bool)
-        if not right_kind or not (self.integer or math.isfinite(value)):
+        if not right_kind or not (self.integer or math.isfinite(as_float(value))):
             return False
         return bool(self.low <= value <= self.high)
 

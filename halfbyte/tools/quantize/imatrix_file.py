@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import ConfigError, FormatError
 from ...formats import GGUFFile, GGUFWriter, StringArray, Typed, open_gguf
+from ...formats.named_path import named_path
 from ...quant import FORMATS
 from .imatrix import CHUNK_SIZE, ImportanceMatrix
 from .imatrix_entry import Entry, problem_of
@@ -52,7 +53,7 @@ def write_imatrix(matrix: ImportanceMatrix, path: str | PathLike[str]) -> None:
 
 def read_imatrix(path: str | PathLike[str]) -> ImportanceMatrix:
     """Read either form. Raises `FormatError` naming the entry that makes no sense, `ConfigError` for no such file."""
-    path = Path(path)
+    path = named_path(path)
     return read_legacy(path) if _is_legacy(path) else _read_gguf(path)
 
 

@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from pathlib import Path
 
 from ...errors import ConfigError
 from ...formats import GGUFFile
+from ...formats.named_path import named_path
 from ...formats.new_file import check_place
 from ...quant.bits import BeyondHalf
 from ...quant.block import Bytes, Floats
@@ -72,7 +72,7 @@ def quantize(
 
 def check_target(file: GGUFFile, path: str | PathLike[str]) -> None:
     """Raise `ConfigError` where a new file at `path` would replace what it is made from, or cannot be made."""
-    target = Path(path)
+    target = named_path(path)
     check_place(target, "out")
     if any(target.exists() and target.samefile(part) for part in file.parts):
         raise ConfigError(f"{path}: is the source itself; give the new file another name", key="out")
