@@ -29,7 +29,7 @@ from .calls import (
     float_bits,
     kv_name,
 )  # fmt: skip
-from .instruction import NO_WINDOW, attention_scratch_bytes
+from .instruction import NO_WINDOW, attention_scratch_bytes, linear_scratch_bytes
 from .lower import Lowering
 from .packed import EMBED_SCRATCH
 
@@ -73,7 +73,7 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
         "residual_stride": 0 if residual is None else Stride(residual[0]),
         "out": Ref(out),
         "out_stride": Stride(out),
-        "scratch": Scratch(low.linear_scratch),
+        "scratch": Scratch(linear_scratch_bytes(low.max_tokens, weight.columns)),
         "scratch_bytes": ScratchStride(),
     }
     low.call(f"linear_{weight.family}", "linear", operands, [x] + ([residual[0]] if residual else []), [out])

@@ -132,18 +132,23 @@ def attention_scratch_bytes(key_size: int, value_size: int) -> int:
     return RUN_PAGES + 4 * RUN * (key_size + values) + MOST_TILES * (TILE_RECORDS + 2 * records + 4 * ROWS * key_size)
 
 
-BLOCK = 32
-"""Groups of 32 columns that matrix work unpacks at a time: 24 KiB, half of a small first cache."""
-UNPACKED = 768
+FEW, PART, BLOCK = 64, 4, 32
+"""Groups of 32 columns that matrix work unpacks at a time: PART for up to FEW tokens, so that reading weights and
+multiplying alternate; else BLOCK, half of a small first cache, so that activations are read in long runs.
+"""
+UNPACKED, SCALES = 768, 512
 """Bytes of an unpacked group: 512 of chunks, then up to four vectors of scales and offsets."""
-
-
 PLACE = 2048
 """Bytes of the integer sums of 16 tokens x 16 rows in two planes."""
+PLACES = BLOCK * UNPACKED
+PARTIAL = PLACES + 2 * PART * PLACE
+"""Where a thread's scratch holds integer sums, of PART groups with halves, and the partial sums of tokens."""
+SIDE_BY_SIDE = 8
+"""Tokens whose activations matrix registers take together where there are fewer than 16."""
 
 
-def linear_scratch_bytes(tokens: int) -> int:
-    """What a thread keeps during matrix work: a block of unpacked groups, integer sums of two groups with halves, and
-    the sums of 16 rows of all tokens.
+def linear_scratch_bytes(tokens: int, columns: int) -> int:
+    """What a thread keeps during matrix work: a block of unpacked groups, integer sums, the partial sums of 16 rows of
+    all tokens, and the activations of up to 15 tokens side by side.
     """
-    return BLOCK * UNPACKED + 4 * PLACE + 64 * tokens
+    return PARTIAL + 64 * tokens + 2 * (2 * SIDE_BY_SIDE * columns)

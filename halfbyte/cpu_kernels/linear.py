@@ -1,8 +1,8 @@
 """Matrix kernels, one a format: `out[t] = x[t] @ weights.T (+ bias) (+ residual[t])`.
 
-Threads claim runs of row tiles. Many tokens go through `matrix.py` first, which unpacks
-a row tile once for all of them; the few that are left, and a single one, multiply straight from the packed bytes. Both
-do the same float operations in the same order for each token and row.
+Threads claim runs of row tiles. Several tokens go through `matrix.py` first, which unpacks a row tile once for all of
+them; few, and those that are left, multiply straight from the packed bytes. Both do the same float operations in the
+same order for each token and row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .groups import multiply_halves, multiply_whole
 from .instruction import LAYOUTS
 from .jit import helper
 from .lowerings import active
-from .matrix import enter, leave, matrix_rows
+from .matrix import enter, leave, matrix_rows, prepare
 from .memory import load_i64
 from .packed import PACKED
 from .result import store_result
@@ -25,7 +25,9 @@ COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, *_ = LAYOUTS["linear
 
 LONG = (0,) * active.isa.tokens[0]
 MIDDLE = (0,) * active.isa.tokens[-2]
-ONE = (0,)
+TWO, ONE = (0, 0), (0,)
+SEVERAL = 4
+"""From so many tokens on, unpacked weights are worth being put down."""
 
 
 @helper
@@ -68,24 +70,27 @@ def _quantized_kernel(name: str) -> Callable[..., None]:
     chunks, scales = formats.unpackers(name)
     groups, step_bytes, wide, halves = family.columns // 32, family.step_bytes, family.wide, family.halves
     dot, multiply = dot_wide if wide else dot_small, multiply_halves if halves else multiply_whole
-    many = matrix_rows(chunks, scales, groups, step_bytes, wide, halves)
+    many, depth = matrix_rows(chunks, scales, groups, step_bytes, wide, halves), 4 if halves else 8
 
     def linear(instr, state, tid, nth):
         count = load_i64(load_i64(instr + COUNT))
         tiles = (load_i64(instr + ROWS) + 15) // 16
-        if count >= len(LONG):
-            enter()
+        if count >= SEVERAL:
+            enter(depth)
+            prepare(instr, tid, count)
         while True:
             first, last = claim(instr, tiles, nth)
             if first == last:
                 break
             for row in range(16 * first, 16 * last, 16):
-                token = many(instr, row, tid, count)
+                token = 0
+                if count >= SEVERAL:
+                    token = many(instr, row, tid, count)
                 token = _quantized_rows(
-                    instr, row, MIDDLE, token, count, chunks, scales, dot, multiply, groups, step_bytes
+                    instr, row, TWO, token, count, chunks, scales, dot, multiply, groups, step_bytes
                 )
                 _quantized_rows(instr, row, ONE, token, count, chunks, scales, dot, multiply, groups, step_bytes)
-        if count >= len(LONG):
+        if count >= SEVERAL:
             leave()
 
     return linear

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from ..errors import UnsupportedError
 from ..model import program as ir
 from .calls import QUANTIZED, Angles, Call, Count, Operand, Ref, Stride, angles_name, float_bits
-from .instruction import linear_scratch_bytes
 from .packing import PackedWeight
 
 
@@ -47,11 +46,6 @@ class Lowering:
             if emit is None:
                 raise UnsupportedError(f"the CPU backend has no kernel for {type(op).__name__}")
             emit(self, op, self.program.ops[index + 1 :])
-
-    @property
-    def linear_scratch(self) -> int:
-        """Bytes a thread keeps during matrix work."""
-        return linear_scratch_bytes(self.max_tokens)
 
     def per_row(self, value: str) -> bool:
         """Whether a value has a row for each asked-for token instead of each token."""

@@ -12,12 +12,13 @@ from typing import Any
 from numba import types
 
 from .groups import FIRST_SUM, SECOND_SUM, SUM
-from .instruction import BLOCK, LAYOUTS, PLACE, UNPACKED
+from .instruction import BLOCK, FEW, LAYOUTS, PART, PARTIAL, PLACE, PLACES, SCALES, UNPACKED
 from .jit import helper
 from .lowerings import active
 from .memory import load_i64
 from .ops import load_f32, store_f32
 from .result import OUT, OUT_STRIDE, SCRATCH, SCRATCH_BYTES, store_result
+from .side_by_side import few_tokens, gather
 from .tiles import (
     add_group,
     answer_half_small,
@@ -27,6 +28,7 @@ from .tiles import (
     ask_half,
     ask_whole,
     load_tile,
+    prefetch,
     prefetch_rows,
     store_chunks,
     store_tile,
@@ -35,17 +37,15 @@ from .tiles import (
 from .vec import op
 
 COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, *_ = LAYOUTS["linear"].offsets()
-SHAPE = (0,) * active.isa.tokens[0]
-SCALES = 512
-PLACES = BLOCK * UNPACKED
-PARTIAL = PLACES + 4 * PLACE
+SHAPE, ONE = (0,) * active.isa.tokens[0], (0,)
+BY_EIGHTS = active.sum_eight is not None
 
 
-@op(types.void)
-def enter(builder: Any) -> None:
-    """Prepare the matrix registers, where there are any."""
+@op(types.void, types.int64)
+def enter(builder: Any, depth: Any) -> None:
+    """Prepare the matrix registers, where there are any, for sums over `depth` chunks (a constant)."""
     if active.enter is not None:
-        active.enter(builder)
+        active.enter(builder, depth.constant)
 
 
 @op(types.void)
@@ -53,6 +53,19 @@ def leave(builder: Any) -> None:
     """Give the matrix registers back."""
     if active.leave is not None:
         active.leave(builder)
+
+
+@helper
+def scratch_of(instr, tid):
+    """A thread's own scratch."""
+    return load_i64(instr + SCRATCH) + tid * load_i64(instr + SCRATCH_BYTES)
+
+
+@helper
+def prepare(instr, tid, count):
+    """What a thread does once before it multiplies `count` tokens."""
+    if BY_EIGHTS:
+        gather(instr, scratch_of(instr, tid), count // len(SHAPE) * len(SHAPE), count)
 
 
 @helper
@@ -92,19 +105,31 @@ def _multiplier(wide: bool, halves: bool) -> tuple[Callable[..., Any], Callable[
     return (ask_halves, multiply_halves) if halves else (ask_group, multiply_group)
 
 
-def matrix_rows(
-    chunks: Any, scales: Any, per_step: int, step_bytes: int, wide: bool, halves: bool
-) -> Callable[..., Any]:
-    """A helper that does the full tiles of tokens of one row tile and returns the first token left over."""
-    ask, multiply = _multiplier(wide, halves)
+def _unpacker(chunks: Any, scales: Any, per_step: int, step_bytes: int) -> Callable[..., Any]:
+    """Puts groups of a row tile down for all tokens, and asks for those that come soon."""
+    share = -(-step_bytes // per_step)
 
     @helper
     def unpack(packed, first, last, target):
         for group in range(first, last):
-            w = packed + (group // per_step) * step_bytes
-            store_chunks(target, chunks(w, group % per_step))
-            _store_scales(target + SCALES, scales(w, group % per_step))
+            w, part = packed + (group // per_step) * step_bytes, group % per_step
+            prefetch(ONE, w + part * share, share)
+            store_chunks(target, chunks(w, part))
+            _store_scales(target + SCALES, scales(w, part))
             target += UNPACKED
+
+    return unpack
+
+
+def matrix_rows(
+    chunks: Any, scales: Any, per_step: int, step_bytes: int, wide: bool, halves: bool
+) -> Callable[..., Any]:
+    """A helper that multiplies one row tile with all full tiles of tokens and returns the first token left over.
+
+    With matrix registers there is none.
+    """
+    ask, multiply = _multiplier(wide, halves)
+    unpack, few = _unpacker(chunks, scales, per_step, step_bytes), few_tokens(halves)
 
     @helper
     def block(instr, row, end, scratch, first, last, groups):
@@ -138,15 +163,17 @@ def matrix_rows(
     @helper
     def rows(instr, row, tid, count):
         end = count // len(SHAPE) * len(SHAPE)
-        if end == 0:
-            return 0
-        scratch = load_i64(instr + SCRATCH) + tid * load_i64(instr + SCRATCH_BYTES)
+        left = count if BY_EIGHTS else end
+        scratch = scratch_of(instr, tid)
         packed = load_i64(instr + WEIGHTS) + (row // 16) * load_i64(instr + PER_TILE)
         groups = load_i64(instr + COLUMNS) // 32
-        for first in range(0, groups, BLOCK):
-            last = min(first + BLOCK, groups)
+        size = PART if count <= FEW else BLOCK
+        for first in range(0, groups if left > 0 else 0, size):
+            last = min(first + size, groups)
             unpack(packed, first, last, scratch)
             block(instr, row, end, scratch, first, last, groups)
-        return end
+            if BY_EIGHTS:
+                few(instr, row, scratch, (first, last, groups), end, count)
+        return left
 
     return rows

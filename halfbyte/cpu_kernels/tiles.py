@@ -25,8 +25,8 @@ def _at(builder: Any, address: Any, stride: Any, i: int) -> Any:
 
 @tile_op(types.void, TILE, types.int64, types.int64)
 def prefetch(builder: Any, shape: list[Any], address: Any, n_bytes: Any) -> None:
-    """Ask for `n_bytes` (a constant) that lie `AHEAD` further on, in a tile of one token: it waits for memory alone."""
-    if len(shape) > 1:
+    """Ask for `n_bytes` (a constant) that lie `AHEAD` further on, where a tile of few tokens waits for memory alone."""
+    if len(shape) > 2:
         return
     for line in range(-(-n_bytes.constant // 64)):
         where = pointer(builder, builder.add(address, _i64(AHEAD + 64 * line)), ir.IntType(8))
@@ -82,7 +82,7 @@ dot_wide = _dot(8)
 def _ask(depth: int) -> Any:
     def emit(builder: Any, chunks: Any, x: Any, stride: Any, place: Any) -> None:
         if active.begin_dots is not None:
-            active.begin_dots(builder, depth, chunks, x, stride, place)
+            active.begin_dots(builder, chunks, x, stride, place)
 
     emit.__name__ = f"ask_{depth}"
     emit.__doc__ = f"Let matrix registers, where there are any, sum {depth} chunks at an address into 2 KiB at `place`."
@@ -104,6 +104,20 @@ def _answer(depth: int, bits: int) -> Any:
 ask_whole, ask_half = _ask(8), _ask(4)
 answer_whole_small, answer_whole_wide = _answer(8, 7), _answer(8, 8)
 answer_half_small, answer_half_wide = _answer(4, 7), _answer(4, 8)
+
+
+@op(types.void, *[types.int64] * 3)
+def sum_eight(builder: Any, chunks: Any, x: Any, place: Any) -> None:
+    """Let matrix registers sum the chunks at an address for eight tokens side by side into 1 KiB at `place`."""
+    assert active.sum_eight is not None
+    active.sum_eight(builder, chunks, x, place)
+
+
+@op(I32, types.int64)
+def read_sums(builder: Any, place: Any) -> Any:
+    """The sums of one token, 128 bytes from the next one's."""
+    assert active.read_sums is not None
+    return active.read_sums(builder, place)
 
 
 @op(types.void, types.int64, CHUNKS)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from halfbyte.cpu_kernels.instruction import FEW
 from halfbyte.quant import FORMATS
 from tests.cpu_kernels.kernel_sets import DETECTED, ISAS_HERE, families_on
 from tests.cpu_kernels.products import COLUMNS, ROWS, TOKENS, Product, expected, random_weight
@@ -58,6 +59,19 @@ def test_the_same_token_gives_the_same_bits_in_every_place(case):
 @pytest.mark.parametrize("count", [1, 2, 7, TOKENS])
 def test_two_threads_give_the_same_bits(case, count):
     assert np.array_equal(case.by_two(range(count)), case.whole[:count])
+
+
+@pytest.mark.parametrize("family", ["q4_1", "q6_k"])
+@pytest.mark.parametrize("count", [FEW + 1, FEW + 15])
+def test_more_tokens_than_are_few_give_the_same_bits(family, count, rng):
+    """Of weights unpacked many groups at a time, some tokens still take a few at a time."""
+    x = rng.standard_normal((count, COLUMNS)).astype(np.float32)
+    product = Product(random_weight(family, 90, COLUMNS), x)
+    whole = product(range(count)).copy()
+    for token in (0, FEW, count - 1):
+        assert np.array_equal(product([token])[0], whole[token])
+    assert np.array_equal(product(range(FEW, count)), whole[FEW:])
+    product.close()
 
 
 @pytest.mark.parametrize("family", families_on("other"))
