@@ -11,7 +11,7 @@ import pytest
 
 from tests.source_tree import PACKAGE, absolute, dotted, imports, module_of, name_of, package_of, parse, python_files
 
-BACKEND_CONTRACT = {"quant", "model.program", "model.backend"}
+BACKEND_CONTRACT = {"quant", "model.program", "model.backend", "model.kv_types"}
 BELOW_RUNTIME = {"quant", "formats", "cpu_kernels", "gpu_offload", "model", "text"}
 
 MAY_IMPORT: dict[str, set[str]] = {

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..tools.quality.figures import Figures
 
 BASE = Option("--base", str, "Measure the divergence from this model too", "model", otherwise="none")
+KV = Option("--kv", str, "Types of its keys and values: f16, q8_0, q4_0, or two with a /", "type", otherwise="f16")
 CHUNKS = Option("--chunks", int, "Score the first windows only", "windows", low=1, otherwise="all")
 
 
@@ -30,7 +31,7 @@ def run(values: Namespace) -> int:
     text = read_text(values.file)
     model = locate(values.model)
     base = None if values.base is None else locate(values.base)
-    figures = measured(values, text, model, base, values.chunks)
+    figures = measured(values, text, model, base, values.chunks, values.kv or "f16")
     if values.json:
         terminal.line(json_text(as_json(figures)))
     else:
@@ -38,18 +39,22 @@ def run(values: Namespace) -> int:
     return 0
 
 
-def measured(values: Namespace, text: str, model: Path, base: Path | None, most_windows: int | None = None) -> Figures:
-    """The figures of one file beside another, in windows and with threads as `values` say."""
+def measured(
+    values: Namespace, text: str, model: Path, base: Path | None, most_windows: int | None = None, kv: str = "f16"
+) -> Figures:
+    """The figures of one file beside another, in windows and with threads as `values` say; `kv` is not the base's."""
     from ..runtime.bare import BareModel
     from ..tools.quality.measure import measure
 
     with ExitStack() as stack:
         bar = stack.enter_context(Bar())
 
-        def load(path: Path) -> BareModel:
-            return stack.enter_context(BareModel(path, window=values.window, threads=values.threads, progress=bar))
+        def load(path: Path, kv: str = "f16") -> BareModel:
+            return stack.enter_context(
+                BareModel(path, window=values.window, threads=values.threads, kv=kv, progress=bar)
+            )
 
-        own = load(model)
+        own = load(model, kv)
         other = None if base is None else load(base)
         return measure(own, text, base=other, most_windows=most_windows, progress=bar)
 
@@ -97,5 +102,5 @@ COMMAND = Command(
     example="halfbyte perplexity smollm2-135m --file README.md --window 256",
     run=run,
     arguments=(MODEL,),
-    options=(FILE, BASE, WINDOW, CHUNKS, THREADS, JSON),
+    options=(FILE, BASE, WINDOW, CHUNKS, KV, THREADS, JSON),
 )

@@ -5,6 +5,9 @@ They are merged in order of position, by the same operations as when one thread 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from . import math
 from .attention_places import (
     HEADS,
@@ -18,7 +21,7 @@ from .attention_places import (
     record_bytes,
     tile_bytes,
 )
-from .attention_tile import POSITIONS, fill_tiles, first_key, last_key, pages_of, walk_piece
+from .attention_tile import POSITIONS, fill_tiles, first_key, last_key, pages_of
 from .instruction import PIECE, ROWS, TILE_RECORDS
 from .jit import apart, helper, routine
 from .memory import load_float, load_i32, load_i64, store_float
@@ -39,22 +42,25 @@ def _partial(instr, token, head, piece, pieces, nth):
     return load_i64(instr + PARTIALS) + 64 * nth + (row * pieces + piece) * partial_bytes(instr)
 
 
-@routine
-def add_piece(instr, state, token, count, head, heads, kv_head, scratch, piece, pieces, nth):
-    """Walk a piece with `count` tokens of a sequence and leave the records."""
-    apart()
-    end, begin = fill_tiles(instr, state, token, count, head, heads, scratch), first_tile(instr, scratch)
-    last = last_key(end - tile_bytes(instr))
-    if piece * PIECE >= last or (piece + 1) * PIECE <= first_key(instr, begin):
-        return
-    walk_piece(instr, pages_of(state, token), kv_head, piece, 0, TILE_RECORDS, scratch, end)
-    n_bytes = record_bytes(instr)
-    for row in range(count * heads):
-        records = begin + row // ROWS * tile_bytes(instr) + TILE_RECORDS
-        target = _partial(instr, token + row // heads, head + row % heads, piece, pieces, nth)
-        store_float(target, load_float(records + 4 * (row % ROWS)))
-        for c in range(0, n_bytes, 64):
-            store_f32(target + SUMS + c, load_f32(records + SUMS + n_bytes * (row % ROWS) + c))
+def add_piece_with(walk_piece: Callable[..., Any]) -> Callable[..., Any]:
+    """A routine that walks a piece with `count` tokens of a sequence and leaves the records."""
+
+    @routine
+    def add_piece(instr, state, token, count, head, heads, kv_head, scratch, piece, pieces, nth):
+        apart()
+        end, begin = fill_tiles(instr, state, token, count, head, heads, scratch), first_tile(instr, scratch)
+        last, n_bytes = last_key(end - tile_bytes(instr)), record_bytes(instr)
+        if piece * PIECE >= last or (piece + 1) * PIECE <= first_key(instr, begin):
+            return
+        walk_piece(instr, pages_of(state, token), kv_head, piece, 0, TILE_RECORDS, scratch, end)
+        for row in range(count * heads):
+            records = begin + row // ROWS * tile_bytes(instr) + TILE_RECORDS
+            target = _partial(instr, token + row // heads, head + row % heads, piece, pieces, nth)
+            store_float(target, load_float(records + 4 * (row % ROWS)))
+            for c in range(0, n_bytes, 64):
+                store_f32(target + SUMS + c, load_f32(records + SUMS + n_bytes * (row % ROWS) + c))
+
+    return add_piece
 
 
 @routine

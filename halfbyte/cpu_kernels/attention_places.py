@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .instruction import LAYOUTS, ROWS, RUN, RUN_PAGES, TILE_RECORDS
+from .instruction import LAYOUTS, ROWS, RUN, RUN_WIDE, TILE_RECORDS
 from .jit import helper
 from .memory import load_i64
 
 (
     Q, KEYS, VALUES, OUT, HEADS, KV_HEADS, KEY_SIZE, VALUE_SIZE, SCALE, SOFTCAP, WINDOW, Q_STRIDE, OUT_STRIDE, SCRATCH,
-    SCRATCH_BYTES, PARTIALS,
+    SCRATCH_BYTES, PARTIALS, KEY_BYTES, VALUE_BYTES,
 ) = LAYOUTS["attention"].offsets()  # fmt: skip
 SUMS = 64
 """Offset of the first row's record in a set of records: behind the rows' largest scores."""
@@ -20,6 +20,12 @@ SHARE = 64
 def padded(size):
     """Channels of a value as kept here: whole vectors."""
     return (size + 15) // 16 * 16
+
+
+@helper
+def whole_pairs(size):
+    """Channels of a key as kept here: some types come in pairs."""
+    return (size + 1) // 2 * 2
 
 
 @helper
@@ -43,19 +49,19 @@ def queries(instr, tile):
 @helper
 def tile_bytes(instr):
     """Bytes of a tile."""
-    return TILE_RECORDS + 2 * set_bytes(instr) + 4 * ROWS * load_i64(instr + KEY_SIZE)
+    return TILE_RECORDS + 2 * set_bytes(instr) + 4 * ROWS * whole_pairs(load_i64(instr + KEY_SIZE))
 
 
 @helper
 def wide_keys(scratch):
     """Where the keys of a run lie as float32: of each channel 64."""
-    return scratch + RUN_PAGES
+    return scratch + RUN_WIDE
 
 
 @helper
 def wide_values(instr, scratch):
     """Where the values of a run lie as float32, one behind the other."""
-    return scratch + RUN_PAGES + 4 * RUN * load_i64(instr + KEY_SIZE)
+    return wide_keys(scratch) + 4 * RUN * whole_pairs(load_i64(instr + KEY_SIZE))
 
 
 @helper

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .attention_places import (
+    KEY_BYTES,
     KEY_SIZE,
     KEYS,
     SHARE,
     SUMS,
+    VALUE_BYTES,
     VALUE_SIZE,
     VALUES,
     padded,
@@ -31,9 +33,9 @@ from .grids import (
     prefetch_lines,
     store_grid,
 )
-from .instruction import RUN, TILE_ROWS, TILE_SHRINK, TILE_WEIGHTS
+from .instruction import RUN, RUN_SCALES, TILE_ROWS, TILE_SHRINK, TILE_WEIGHTS
 from .jit import apart, helper, routine
-from .kv_reading import CHANNELS, KeyReader, ValueReader
+from .kv_reading import BLOCK, KeyReader, ValueReader
 from .memory import load_i64
 from .tiles import store_tile, zeros
 
@@ -45,19 +47,20 @@ PAGES = RUN // 16
 def _scores_of(keys: KeyReader, rows: int) -> Callable[..., Any]:
     columns = (0,) * COLUMNS[rows]
     shape, width = columns * rows, len(columns)
-    head_bytes, scales, add = keys.head_bytes, keys.scales, keys.adder(rows)
+    scales, add = keys.scales, keys.adder(rows)
     scale_bytes, step, step_bytes = keys.scale_bytes, keys.step, keys.step_bytes
 
     @helper
     def of_pages(instr, first, scratch, tile):
         size, q = load_i64(instr + KEY_SIZE), queries(instr, tile)
-        pages = addresses(columns, scratch + 8 * first, load_i64(instr + KEYS), head_bytes(size))
-        later = addresses(columns, scratch + 8 * (PAGES + first), load_i64(instr + KEYS), head_bytes(size))
+        base, n_bytes = load_i64(instr + KEYS), load_i64(instr + KEY_BYTES)
+        pages = addresses(columns, scratch + 8 * first, base, n_bytes)
+        later = addresses(columns, scratch + 8 * (PAGES + first), base, n_bytes)
         acc, at = zeros(shape), 0
-        for begin in range(0, size, CHANNELS):
+        for begin in range(0, size, BLOCK):
             found = scales(pages, at)
             at += scale_bytes
-            for _ in range(0, min(CHANNELS, size - begin), step):
+            for _ in range(0, min(BLOCK, size - begin), step):
                 acc = add(acc, pages, at, found, q)
                 prefetch_each(later, at)
                 at += step_bytes
@@ -73,25 +76,28 @@ def _scores_of(keys: KeyReader, rows: int) -> Callable[..., Any]:
 
 
 def _add_values_of(values: ValueReader, rows: int) -> Callable[..., Any]:
-    several, one = (0,) * COLUMNS[rows], (0,)
-    many, few = several * rows, one * rows
-    width, read, head_bytes = len(several), values.read, values.head_bytes
-    where, vector_bytes = values.where, values.vector_bytes
+    several, two, one = (0,) * COLUMNS[rows], (0,) * 2, (0,)
+    many, some, few = several * rows, two * rows, one * rows
+    width, read, where = len(several), values.read, values.where
+    prepare, vector_bytes = values.prepare, values.vector_bytes
 
     @helper
     def of_channels(instr, shape, columns, chunk, first, last, records, scratch, tile):
         """Add the values of the places `first` to `last - 1` of a run to the channels from vector `chunk` on."""
-        size, n_bytes, base = load_i64(instr + VALUE_SIZE), record_bytes(instr), load_i64(instr + VALUES)
+        size, n_bytes = load_i64(instr + VALUE_SIZE), load_i64(instr + VALUE_BYTES)
         shares = records + SUMS + SHARE + 64 * chunk
-        acc = load_shrunk(zeros(shape), columns, shares, n_bytes, tile + TILE_SHRINK)
+        acc = load_shrunk(zeros(shape), columns, shares, record_bytes(instr), tile + TILE_SHRINK)
         for i in range(first // 16, (last + 15) // 16):
-            page = base + load_i64(scratch + 8 * i) * head_bytes(size)
-            later = base + load_i64(scratch + 8 * (PAGES + i)) * head_bytes(size) - page
+            page = load_i64(instr + VALUES) + load_i64(scratch + 8 * i) * n_bytes
+            later = (load_i64(scratch + 8 * (PAGES + i)) - load_i64(scratch + 8 * i)) * n_bytes
             weights = tile + TILE_WEIGHTS + 64 * i
-            for place in range(min(16, last - 16 * i)):
-                acc = add_weighted(acc, read(columns, page, size, place, chunk), weights + 4 * place, 4 * RUN)
-                prefetch_lines(columns, where(page, size, place, chunk) + later, vector_bytes)
-        store_grid(acc, columns, shares, n_bytes)
+            prepare(page, chunk, scratch + RUN_SCALES)
+            for token in range(min(16, last - 16 * i)):
+                place = where(page, size, token, chunk)
+                found = read(columns, place, scratch + RUN_SCALES + 4 * token)
+                acc = add_weighted(acc, found, weights + 4 * token, 4 * RUN)
+                prefetch_lines(columns, place + later, vector_bytes)
+        store_grid(acc, columns, shares, record_bytes(instr))
 
     @helper
     def add_values(instr, first, last, records, scratch, tile):
@@ -99,9 +105,11 @@ def _add_values_of(values: ValueReader, rows: int) -> Callable[..., Any]:
         while chunk + width <= chunks:
             of_channels(instr, many, several, chunk, first, last, records, scratch, tile)
             chunk += width
-        while chunk < chunks:
+        if chunk + 2 <= chunks:
+            of_channels(instr, some, two, chunk, first, last, records, scratch, tile)
+            chunk += 2
+        if chunk < chunks:
             of_channels(instr, few, one, chunk, first, last, records, scratch, tile)
-            chunk += 1
 
     return add_values
 
@@ -150,32 +158,47 @@ def add_values_of(values: ValueReader) -> Callable[..., Any]:
     return add_values
 
 
-def widen_of(keys: KeyReader, values: ValueReader) -> Callable[..., Any]:
-    """A routine that writes the keys and values of the places `first` to `last - 1` of a run as float32."""
-    four, one = (0,) * PAGES, (0,)
-    scales, store, read_value = keys.scales, keys.storer(), values.read
+def _widen_keys_of(keys: KeyReader) -> Callable[..., Any]:
+    columns = (0,) * PAGES
+    scales, store = keys.scales, keys.storer(PAGES)
     scale_bytes, step, step_bytes = keys.scale_bytes, keys.step, keys.step_bytes
-    key_bytes, value_bytes = keys.head_bytes, values.head_bytes
+
+    @helper
+    def widen_keys(instr, scratch):
+        size, target = load_i64(instr + KEY_SIZE), wide_keys(scratch)
+        pages, at = addresses(columns, scratch, load_i64(instr + KEYS), load_i64(instr + KEY_BYTES)), 0
+        for begin in range(0, size, BLOCK):
+            found = scales(pages, at)
+            at += scale_bytes
+            for _ in range(0, min(BLOCK, size - begin), step):
+                store(pages, at, found, target)
+                at += step_bytes
+                target += 4 * RUN * step
+
+    return widen_keys
+
+
+def widen_of(keys: KeyReader, values: ValueReader) -> Callable[..., Any]:
+    """A routine that writes the keys of a run, and its values up to place `last - 1`, as float32."""
+    widen_keys, two, one = _widen_keys_of(keys), (0,) * 2, (0,)
+    read, where, prepare = values.read, values.where, values.prepare
 
     @routine
     def widen(instr, first, last, scratch):
         apart()
-        size, target = load_i64(instr + KEY_SIZE), wide_keys(scratch)
-        pages, at = addresses(four, scratch, load_i64(instr + KEYS), key_bytes(size)), 0
-        for begin in range(0, size, CHANNELS):
-            found = scales(pages, at)
-            at += scale_bytes
-            for _ in range(0, min(CHANNELS, size - begin), step):
-                store(pages, at, found, target)
-                at += step_bytes
-                target += 4 * RUN * step
-        size, target = load_i64(instr + VALUE_SIZE), wide_values(instr, scratch)
-        for token in range(first // 16 * 16, last):
-            page = load_i64(instr + VALUES) + load_i64(scratch + 8 * (token // 16)) * value_bytes(size)
-            for chunk in range(padded(size) // 16):
-                store_tile(
-                    read_value(one, page, size, token % 16, chunk), target + 4 * padded(size) * token + 64 * chunk, 64
-                )
+        widen_keys(instr, scratch)
+        size, scales = load_i64(instr + VALUE_SIZE), scratch + RUN_SCALES
+        chunks, wide = padded(size) // 16, wide_values(instr, scratch)
+        for i in range(first // 16, (last + 15) // 16):
+            page = load_i64(instr + VALUES) + load_i64(scratch + 8 * i) * load_i64(instr + VALUE_BYTES)
+            for chunk in range(0, chunks, 2):
+                prepare(page, chunk, scales)
+                for token in range(min(16, last - 16 * i)):
+                    place, target = where(page, size, token, chunk), wide + 64 * (chunks * (16 * i + token) + chunk)
+                    if chunk + 1 < chunks:
+                        store_tile(read(two, place, scales + 4 * token), target, 64)
+                    else:
+                        store_tile(read(one, place, scales + 4 * token), target, 64)
 
     return widen
 

@@ -7,6 +7,11 @@ any tile, and on any number of threads; keys that a row must not see change noth
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from .attention_places import (
     KEY_SIZE,
     KV_HEADS,
@@ -65,8 +70,11 @@ def _stage(instr, tile):
     scale, rows = bits_to_float(load_i64(instr + SCALE)), load_i64(tile + TILE_ROWS)
     for row in range(rows):
         q, target = load_i64(tile + TILE_Q + 8 * row), queries(instr, tile) + 4 * row
-        for c in range(load_i64(instr + KEY_SIZE)):
+        size = load_i64(instr + KEY_SIZE)
+        for c in range(size):
             store_float(target + 4 * c * rows, load_float(q + 4 * c) * scale)
+        if size % 2 == 1:
+            store_float(target + 4 * size * rows, np.float32(0))
 
 
 @helper
@@ -101,61 +109,59 @@ def _note_pages(instr, pages, kv_head, first, last, until, run, scratch):
         store_i64(scratch + 8 * i, page * kv_heads + kv_head)
 
 
-scores, add_values = scores_of(KEY_READERS["f16"]), add_values_of(VALUE_READERS["f16"])
-widen = widen_of(KEY_READERS["f16"], VALUE_READERS["f16"])
+def walkers(keys: str, values: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Routines `walk_piece` and `attend` for a store of some types."""
+    of_keys, of_values = KEY_READERS[keys], VALUE_READERS[values]
+    scores, add_values, widen = scores_of(of_keys), add_values_of(of_values), widen_of(of_keys, of_values)
+
+    @helper
+    def run_together(instr, run, first, seen, which, scratch, end):
+        """A run for several tiles; a tile that ends before the run leaves it out."""
+        widen(instr, first, seen, scratch)
+        for tile in range(first_tile(instr, scratch), end, tile_bytes(instr)):
+            last = min(seen, last_key(tile) - run)
+            if last > 0:
+                wide_scores(instr, last, scratch, tile)
+                soften(instr, run, tile + which, tile)
+                add_wide_values(instr, first, last, tile + which, scratch, tile)
+
+    @routine
+    def walk_piece(instr, pages, kv_head, piece, until, which, scratch, end):
+        """Into fresh records, at `which` in each tile, what they see of a piece; ask early for pages to `until`."""
+        apart()
+        tile = first_tile(instr, scratch)
+        first = max(piece * PIECE, first_key(instr, tile))
+        last = min((piece + 1) * PIECE, last_key(end - tile_bytes(instr)))
+        for each in range(tile, end, tile_bytes(instr)):
+            clear(instr, each + which, each)
+        for run in range(first // RUN * RUN, last, RUN):
+            _note_pages(instr, pages, kv_head, first, last, max(last, until), run, scratch)
+            begin, seen = max(0, first - run), min(RUN, last - run)
+            if tile + tile_bytes(instr) == end:
+                scores(instr, seen, scratch, tile)
+                soften(instr, run, tile + which, tile)
+                add_values(instr, begin, seen, tile + which, scratch, tile)
+            else:
+                run_together(instr, run, begin, seen, which, scratch, end)
+
+    return walk_piece, _attend_with(walk_piece)
 
 
-@helper
-def _run_alone(instr, run, first, seen, records, scratch, tile):
-    """A run for one tile."""
-    scores(instr, seen, scratch, tile)
-    soften(instr, run, records, tile)
-    add_values(instr, first, seen, records, scratch, tile)
+def _attend_with(walk_piece: Callable[..., Any]) -> Callable[..., Any]:
+    @routine
+    def attend(instr, state, token, count, head, heads, kv_head, scratch):
+        """`count` tokens of a sequence under some heads, from the first key to the written result."""
+        apart()
+        end, begin = fill_tiles(instr, state, token, count, head, heads, scratch), first_tile(instr, scratch)
+        pages, which, second = pages_of(state, token), TILE_RECORDS, TILE_RECORDS + set_bytes(instr)
+        last = last_key(end - tile_bytes(instr))
+        for piece in range(first_key(instr, begin) // PIECE, (last - 1) // PIECE + 1):
+            walk_piece(instr, pages, kv_head, piece, last, which, scratch, end)
+            if which == second:
+                for tile in range(begin, end, tile_bytes(instr)):
+                    merge(instr, tile + TILE_RECORDS, tile + second, tile)
+            which = second
+        for tile in range(begin, end, tile_bytes(instr)):
+            write_rows(instr, tile + TILE_RECORDS, tile)
 
-
-@helper
-def _run_together(instr, run, first, seen, which, scratch, end):
-    """A run for several tiles; a tile that ends before the run leaves it out."""
-    widen(instr, first, seen, scratch)
-    for tile in range(first_tile(instr, scratch), end, tile_bytes(instr)):
-        last = min(seen, last_key(tile) - run)
-        if last > 0:
-            wide_scores(instr, last, scratch, tile)
-            soften(instr, run, tile + which, tile)
-            add_wide_values(instr, first, last, tile + which, scratch, tile)
-
-
-@routine
-def walk_piece(instr, pages, kv_head, piece, until, which, scratch, end):
-    """Into fresh records, at `which` in each tile, what the tiles see of a piece; ask early for pages up to `until`."""
-    apart()
-    tile = first_tile(instr, scratch)
-    alone = tile + tile_bytes(instr) == end
-    first = max(piece * PIECE, first_key(instr, tile))
-    last = min((piece + 1) * PIECE, last_key(end - tile_bytes(instr)))
-    for each in range(tile, end, tile_bytes(instr)):
-        clear(instr, each + which, each)
-    for run in range(first // RUN * RUN, last, RUN):
-        _note_pages(instr, pages, kv_head, first, last, max(last, until), run, scratch)
-        begin, seen = max(0, first - run), min(RUN, last - run)
-        if alone:
-            _run_alone(instr, run, begin, seen, tile + which, scratch, tile)
-        else:
-            _run_together(instr, run, begin, seen, which, scratch, end)
-
-
-@routine
-def attend(instr, state, token, count, head, heads, kv_head, scratch):
-    """`count` tokens of a sequence under some heads, from the first key to the written result."""
-    apart()
-    end, begin = fill_tiles(instr, state, token, count, head, heads, scratch), first_tile(instr, scratch)
-    pages, which, second = pages_of(state, token), TILE_RECORDS, TILE_RECORDS + set_bytes(instr)
-    last = last_key(end - tile_bytes(instr))
-    for piece in range(first_key(instr, begin) // PIECE, (last - 1) // PIECE + 1):
-        walk_piece(instr, pages, kv_head, piece, last, which, scratch, end)
-        if which == second:
-            for tile in range(begin, end, tile_bytes(instr)):
-                merge(instr, tile + TILE_RECORDS, tile + second, tile)
-        which = second
-    for tile in range(begin, end, tile_bytes(instr)):
-        write_rows(instr, tile + TILE_RECORDS, tile)
+    return attend

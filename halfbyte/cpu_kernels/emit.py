@@ -30,6 +30,7 @@ from .calls import (
     kv_name,
 )  # fmt: skip
 from .instruction import NO_WINDOW, attention_scratch_bytes, linear_scratch_bytes
+from .kv_layout import key_bytes, value_bytes
 from .lower import Lowering
 from .packed import EMBED_SCRATCH
 
@@ -196,8 +197,10 @@ def _kv_write(low: Lowering, op: ir.KvWrite, later: tuple[ir.Op, ...]) -> None:
         "value_size": layer.value_size,
         "k_stride": Stride(op.k),
         "v_stride": Stride(op.v),
+        "key_bytes": key_bytes(low.kv.keys, layer.key_size),
+        "value_bytes": value_bytes(low.kv.values, layer.value_size),
     }
-    low.call("kv_write", "kv_write", operands, [op.k, op.v], [kv_name(op.layer)])
+    low.call(low.over_kv("kv_write"), "kv_write", operands, [op.k, op.v], [kv_name(op.layer)])
 
 
 LOG2_E = 1.4426950408889634
@@ -223,8 +226,10 @@ def _attention(low: Lowering, op: ir.Attention, later: tuple[ir.Op, ...]) -> Non
         "scratch": Scratch(scratch),
         "scratch_bytes": ScratchStride(),
         "partials": Shared(),
+        "key_bytes": key_bytes(low.kv.keys, op.key_size),
+        "value_bytes": value_bytes(low.kv.values, op.value_size),
     }
-    low.call("attention", "attention", operands, [op.q, kv_name(op.layer)], [op.out, SHARED])
+    low.call(low.over_kv("attention"), "attention", operands, [op.q, kv_name(op.layer)], [op.out, SHARED])
     low.quantize(op.out)
 
 

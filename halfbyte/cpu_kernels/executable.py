@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ResourceError
 from ..model.backend import Progress, Span, Weight
+from ..model.kv_types import KvTypes
 from ..model.program import Embed, Linear, Program, RopeTable, StepBatch
 from . import isa as isas
 from . import threads as teams
@@ -19,7 +20,8 @@ from .arena import Arena, rounded
 from .calls import Angles, Call, Operand, Scratch
 from .instruction import PARTIAL_BYTES
 from .kernels import EXECUTOR
-from .kv_pages import PAGE_LEN, KvPages
+from .kv_layout import PAGE_LEN
+from .kv_pages import KvPages
 from .loader import LoadedKernels
 from .lower import Lowering
 from .packed import FAMILY_OF
@@ -39,15 +41,16 @@ def build(
     max_tokens: int,
     threads: int | None = None,
     isa: str | None = None,
+    kv: KvTypes | None = None,
     progress: Progress | None = None,
 ) -> CpuExecutable:
     """Compile (or load) kernels, pack the weights and plan the memory of a program.
 
-    `n_pages` KV pages of 16 tokens in all, `max_tokens` the most tokens of a step. Raises `ConfigError`,
-    `UnsupportedError` for an isa or op this machine lacks, `ResourceError`.
+    `n_pages` KV pages of 16 tokens in all, of halves or the types `kv`, `max_tokens` the most tokens of a step. Raises
+    `ConfigError`, `UnsupportedError` for an isa or op this machine lacks, `ResourceError`.
     """
     chosen = isas.detect() if isa is None else isas.named(isa)
-    return CpuExecutable(program, weights, n_pages, max_tokens, teams.count(threads), chosen, progress)
+    return CpuExecutable(program, weights, n_pages, max_tokens, teams.count(threads), chosen, kv or KvTypes(), progress)
 
 
 class CpuExecutable:
@@ -63,6 +66,7 @@ class CpuExecutable:
         max_tokens: int,
         threads: int,
         isa: isas.Isa,
+        kv: KvTypes,
         progress: Progress | None,
     ) -> None:
         self.n_pages, self.max_tokens = n_pages, max_tokens
@@ -72,7 +76,7 @@ class CpuExecutable:
         unplaced = {name: _unplaced(weight) for name, weight in matrices.items()}
         table = weights[self._embed.table]
         tables = {table.name: table.format.name} if table.format.name in FAMILY_OF else {}
-        lowering = Lowering(program, unplaced, tables, max_tokens)
+        lowering = Lowering(program, unplaced, tables, max_tokens, kv)
         needed = {call.kernel for call in lowering.calls} | set(map(packer_of, matrices.values()))
         needed |= {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
@@ -119,7 +123,7 @@ class CpuExecutable:
         size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
         size += sum(rounded(angle_bytes[table]) + rounded(8 * len(table.inv_freq)) for table in tables)
         arena = Arena(size, "the buffers of a step")
-        self._kv = KvPages(program.kv_layers, self.n_pages)
+        self._kv = KvPages(program.kv_layers, self.n_pages, plan.lowering.kv)
         self.page_bytes = self._kv.page_bytes
         angles: dict[tuple[RopeTable, str], int] = {}
         for table in tables:

@@ -77,10 +77,10 @@ LAYOUTS: dict[str, Layout] = {
     "gated": _layout("count gate up out quantized sums width stride q_stride"),
     "angles": _layout("inv_freq pairs magnitude out"),
     "rope": _layout("x out angles pairs heads head_size stride"),
-    "kv_write": _layout("k v keys values kv_heads key_size value_size k_stride v_stride"),
+    "kv_write": _layout("k v keys values kv_heads key_size value_size k_stride v_stride key_bytes value_bytes"),
     "attention": _layout(
         "q keys values out heads kv_heads key_size value_size scale softcap window q_stride out_stride "
-        "scratch scratch_bytes partials"
+        "scratch scratch_bytes partials key_bytes value_bytes"
     ),
     "elementwise": _layout("count a b factor out width stride"),
     "take_rows": _layout("x out width stride"),
@@ -116,8 +116,8 @@ PIECE = 256
 """Keys from one merging of records to the next: what a thread may take by itself."""
 PARTIAL_BYTES = 1 << 20
 """Memory for each thread where pieces of the same rows wait for each other; what needs more is not cut into pieces."""
-RUN_PAGES = 64
-"""A thread's scratch: the pages of a run and of the next, its keys and values as float32, then the tiles."""
+RUN_SCALES, RUN_WIDE = 64, 320
+"""A thread's scratch: the pages of a run and of the next, scales of a page, keys and values as float32, the tiles."""
 TILE_Q, TILE_OUT, TILE_ENDS, TILE_ROWS, TILE_PEAKS, TILE_SHRINK, TILE_WEIGHTS = 0, 64, 128, 192, 256, 320, 384
 TILE_RECORDS = TILE_WEIGHTS + 4 * RUN * ROWS
 """Of the rows of a tile where query and result lie, and the position behind the last seen; how many; the largest scores
@@ -127,9 +127,9 @@ of a run, and by what sums must shrink for these; weights; two sets of records; 
 
 def attention_scratch_bytes(key_size: int, value_size: int) -> int:
     """What a thread keeps of its tiles."""
-    values = (value_size + 15) // 16 * 16
+    values, keys = (value_size + 15) // 16 * 16, (key_size + 1) // 2 * 2
     records = 64 + ROWS * (64 + 4 * values)
-    return RUN_PAGES + 4 * RUN * (key_size + values) + MOST_TILES * (TILE_RECORDS + 2 * records + 4 * ROWS * key_size)
+    return RUN_WIDE + 4 * RUN * (keys + values) + MOST_TILES * (TILE_RECORDS + 2 * records + 4 * ROWS * keys)
 
 
 FEW, PART, BLOCK = 64, 4, 32

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.kv_types import KvTypes
 from ..model.program import KvLayer
 from .arena import Arena
-
-PAGE_LEN = 16
-"""Tokens of a page: as many as a vector has lanes, since keys lie with the token innermost."""
+from .kv_layout import key_bytes, value_bytes
 
 
-def part_bytes(layer: KvLayer) -> tuple[int, int]:
-    """Bytes of one page of a layer: of keys, and of values padded to whole vectors."""
-    per_channel = 2 * PAGE_LEN * layer.kv_heads
-    return per_channel * layer.key_size, per_channel * (-(-layer.value_size // 16) * 16)
+def part_bytes(layer: KvLayer, types: KvTypes) -> tuple[int, int]:
+    """Bytes of one page of a layer: of keys, and of values."""
+    keys, values = key_bytes(types.keys, layer.key_size), value_bytes(types.values, layer.value_size)
+    return layer.kv_heads * keys, layer.kv_heads * values
 
 
 class KvPages:
@@ -24,11 +23,11 @@ class KvPages:
     `places` holds the address of every (layer, "keys" or "values"). Fresh pages hold zeros.
     """
 
-    def __init__(self, layers: tuple[KvLayer, ...], n_pages: int) -> None:
+    def __init__(self, layers: tuple[KvLayer, ...], n_pages: int, types: KvTypes) -> None:
         parts = {
             (index, part): size
             for index, layer in enumerate(layers)
-            for part, size in zip(("keys", "values"), part_bytes(layer), strict=True)
+            for part, size in zip(("keys", "values"), part_bytes(layer, types), strict=True)
         }
         self.page_bytes = sum(parts.values())
         self.arena = Arena(self.page_bytes * n_pages + 64 * len(parts), "the key/value pages", huge=False)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..errors import UnsupportedError
 from ..model import program as ir
+from ..model.kv_types import KvTypes
 from .calls import QUANTIZED, Angles, Call, Count, Operand, Ref, Stride, angles_name, float_bits
 from .packing import PackedWeight
 
@@ -23,6 +24,7 @@ class Lowering:
     tables: Mapping[str, str]
     """Embedding tables that kernels can read from the file, to their formats."""
     max_tokens: int
+    kv: KvTypes = field(default_factory=KvTypes)
     calls: list[Call] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     """Values that are computed in place, to the value whose memory they share."""
@@ -77,6 +79,10 @@ class Lowering:
         """The op that reads a value, if it is the only one."""
         readers = self._readers.get(value, [])
         return readers[0] if len(readers) == 1 and value != self.program.logits else None
+
+    def over_kv(self, kernel: str) -> str:
+        """Name of a kernel that is made for the types of the store."""
+        return f"{kernel}_{self.kv.keys}_{self.kv.values}"
 
     def call(self, kernel: str, layout: str, operands: dict[str, Operand], reads: list[str], writes: list[str]) -> None:
         """Append a call."""

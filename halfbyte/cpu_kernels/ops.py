@@ -112,6 +112,12 @@ def store_i8(builder: Any, address: Any, v: Any) -> None:
     builder.store(builder.trunc(builder.fptosi(v, I32.llvm), kind), pointer(builder, address, kind), align=1)
 
 
+@op(F32, F32)
+def half(builder: Any, v: Any) -> Any:
+    """Rounded to half precision."""
+    return active.from_half(builder, active.to_half(builder, v))
+
+
 def _first_lanes(builder: Any, count: Any) -> Any:
     lane = ir.Constant(I32.llvm, list(range(LANES)))
     return builder.icmp_signed("<", lane, splat(builder, builder.trunc(count, _i32), LANES))

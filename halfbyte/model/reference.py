@@ -7,16 +7,17 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from .backend import Span, Weight
+from .kv_types import KvTypes
 from .program import Op, Program, StepBatch
 from .reference_kv import PagedKv
 from .reference_ops import OPS, State
 
 
 class ReferenceExecutable:
-    """Slow and obvious; implements `Executable`. Keys and values are rounded to `kv_dtype`, nothing else is."""
+    """Slow and obvious; implements `Executable`. Keys and values are rounded to the types `kv`, nothing else is."""
 
     def __init__(
         self,
@@ -26,13 +27,13 @@ class ReferenceExecutable:
         n_pages: int,
         page_len: int = 16,
         max_tokens: int = 512,
-        kv_dtype: DTypeLike = np.float16,
+        kv: KvTypes | None = None,
     ) -> None:
         self.program = program
         self.n_pages = n_pages
         self.page_len = page_len
         self.max_tokens = max_tokens
-        self.kv = PagedKv(program.kv_layers, n_pages, page_len, kv_dtype)
+        self.kv = PagedKv(program.kv_layers, n_pages, page_len, kv or KvTypes())
         self.page_bytes = self.kv.page_bytes
         self._weights = weights
         self._decoded: dict[str, NDArray[np.float32]] = {}

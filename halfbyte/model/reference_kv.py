@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from .kv_types import KvTypes, rounded
 from .program import KvLayer
 
 Floats = NDArray[np.float32]
 
 
 class PagedKv:
-    """Shapes: keys[layer] [P, page_len, K, C], values[layer] [P, page_len, K, Cv] of `dtype`. Fresh slots hold NaN."""
+    """Shapes: keys[layer] [P, page_len, K, C], values[layer] [P, page_len, K, Cv]. Fresh slots hold NaN.
 
-    def __init__(self, layers: tuple[KvLayer, ...], n_pages: int, page_len: int, dtype: DTypeLike = np.float16) -> None:
-        self.page_len = page_len
+    Numbers are rounded as their type does and kept as halves, or float32 where halves do not do.
+    """
+
+    def __init__(self, layers: tuple[KvLayer, ...], n_pages: int, page_len: int, types: KvTypes) -> None:
+        self.page_len, self._types = page_len, types
         head = (n_pages, page_len)
-        self.keys = [np.full((*head, kv.kv_heads, kv.key_size), np.nan, dtype) for kv in layers]
-        self.values = [np.full((*head, kv.kv_heads, kv.value_size), np.nan, dtype) for kv in layers]
+        of_keys, of_values = (np.float16 if kind == "f16" else np.float32 for kind in (types.keys, types.values))
+        self.keys = [np.full((*head, kv.kv_heads, kv.key_size), np.nan, of_keys) for kv in layers]
+        self.values = [np.full((*head, kv.kv_heads, kv.value_size), np.nan, of_values) for kv in layers]
 
     def write(self, layer: int, slots: NDArray[np.int32], k: Floats, v: Floats) -> None:
         """Store k[T, K*C] and v[T, K*Cv] in `slots`."""
         page, offset = np.divmod(slots, self.page_len)
-        for store, rows in ((self.keys[layer], k), (self.values[layer], v)):
-            with np.errstate(over="ignore"):
-                store[page, offset] = rows.reshape(len(slots), *store.shape[2:]).astype(store.dtype)
+        for store, rows, kind in (
+            (self.keys[layer], k, self._types.keys),
+            (self.values[layer], v, self._types.values),
+        ):
+            store[page, offset] = rounded(kind, rows.reshape(len(slots), *store.shape[2:]))
 
     def read(self, layer: int, pages: NDArray[np.int32], start: int, stop: int) -> tuple[Floats, Floats]:
         """Keys [n, K, C] and values [n, K, Cv] of positions start .. stop - 1 of a sequence with these pages."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ..errors import ConfigError
 from ..model.backend import Executable, Progress, Weight
+from ..model.kv_types import kv_types
 from ..model.program import Program
 from ..registry import Registry
 from .config import LoadConfig
@@ -49,9 +50,10 @@ class Job:
 
     @property
     def page_bytes(self) -> int:
-        """Bytes of keys and values of one page, two for each number."""
-        numbers = sum(layer.kv_heads * (layer.key_size + layer.value_size) for layer in self.program.kv_layers)
-        return 2 * numbers * PAGE_LEN
+        """Bytes of keys and values of one page."""
+        types = kv_types(self.config.kv)
+        layers = self.program.kv_layers
+        return PAGE_LEN * sum(kv.kv_heads * types.token_bytes(kv.key_size, kv.value_size) for kv in layers)
 
     @property
     def kv_bytes(self) -> int:
@@ -77,6 +79,7 @@ def build_cpu(job: Job) -> Executable:
         max_tokens=job.config.max_num_batched_tokens,
         threads=job.config.threads,
         isa=job.config.isa,
+        kv=kv_types(job.config.kv),
         progress=job.progress,
     )
 
@@ -91,4 +94,5 @@ def build_reference(job: Job) -> Executable:
         n_pages=job.n_pages,
         page_len=PAGE_LEN,
         max_tokens=job.config.max_num_batched_tokens,
+        kv=kv_types(job.config.kv),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from types import TracebackType
 from typing import Self
@@ -32,6 +33,7 @@ class BareModel:
         threads: int | None = None,
         backend: str = "cpu",
         isa: str | None = None,
+        kv: str = "f16",
         progress: Progress | None = None,
         rewrite: Callable[[Program], Program] | None = None,
     ) -> None:
@@ -39,9 +41,8 @@ class BareModel:
 
         Raises what `load` raises, `ConfigError` for a window longer than the model's context among it.
         """
-        config = LoadConfig(
-            context=window, threads=threads, max_num_batched_tokens=window, max_num_seqs=1, backend=backend, isa=isa
-        )
+        one = LoadConfig(context=window, max_num_batched_tokens=window, max_num_seqs=1)
+        config = replace(one, threads=threads, kv=kv, backend=backend, isa=isa)
         self.window = window
         with open_gguf(path) as file:
             self.path, self.metadata = file.path, file.metadata

@@ -9,11 +9,10 @@ from os import PathLike
 from typing import Any, TypedDict
 
 from ..errors import ConfigError, UnsupportedError
+from ..model.kv_types import kv_types
 from .limits import MOST_DRAFTS
 from .sampling.parameters import as_float
 
-KV_TYPES = ("f16",)
-"""Types of the KV store's numbers."""
 SPECULATIONS = ("ngram", "off")
 """Where drafts may come from besides a draft model."""
 _COUNTS = (
@@ -56,16 +55,16 @@ class LoadConfig:
     """How a model is loaded.
 
     `context` is the most tokens of one sequence, prompt and answer together, at most what the model was made for. All
-    sequences share KV pages of `kv_memory`: bytes, a size like "2GB", a share of the free memory (0.3), or None for
-    one context; numbers in them are of type `kv`. A step computes at most `max_num_batched_tokens` tokens (a longer
-    prompt is cut into chunks) of at most `max_num_seqs` sequences; beside answers under way prompts get so much of it
-    that a step takes about `prompt_stretch` times one without, or all of it for infinity. Further requests wait, at
-    most `max_queued` of them; prompts have at most `max_prompt_tokens`. `prefix_cache` keeps the beginnings of prompts
-    so that the next request with the same beginning skips it. Sequences whose pages are needed for more urgent ones go
-    to a temporary file of up to `swap_space`, or are computed again. The folder `disk_cache`, which processes may
-    share, keeps beginnings of prompts for later ones, about `disk_cache_size` at most; what was said can be told from
-    it, so it is made for its owner alone. `threads` None takes what suits the machine, `isa`
-    None the best instruction set it has.
+    sequences share KV pages of `kv_memory`: bytes, a size like "2GB", a share of the free memory (0.3), or None for one
+    context; numbers in them are of type `kv`: f16, q8_0 or q4_0, or of two, keys and values, as in "q8_0/q4_0"; see
+    `docs/kv-types.md`. A step computes at most `max_num_batched_tokens` tokens (a longer prompt is cut into chunks) of
+    at most `max_num_seqs` sequences; beside answers under way prompts get so much of it that a step takes about
+    `prompt_stretch` times one without, or all of it for infinity. Further requests wait, at most `max_queued` of them;
+    prompts have at most `max_prompt_tokens`. `prefix_cache` keeps the beginnings of prompts so that the next request
+    with the same beginning skips it. Sequences whose pages are needed for more urgent ones go to a temporary file of up
+    to `swap_space`, or are computed again. The folder `disk_cache`, which processes may share, keeps beginnings of
+    prompts for later ones, about `disk_cache_size` at most; what was said can be told from it, so it is made for its
+    owner alone. `threads` None takes what suits the machine, `isa` None the best instruction set it has.
 
     A step may compute up to `max_draft` (1 to 15) guessed tokens of an answer along, where measurements say that it
     pays; the answer is the same. Guesses are what followed the last tokens before ("ngram"; "off" is none of these),
@@ -97,8 +96,7 @@ class LoadConfig:
         problems = dict(self._problems())
         if problems:
             raise ConfigError("; ".join(problems.values()), key=next(iter(problems)))
-        if self.kv not in KV_TYPES:
-            raise UnsupportedError(f"kv={self.kv!r} is no type of KV store", known=KV_TYPES)
+        object.__setattr__(self, "kv", kv_types(self.kv).name)
         if self.speculation not in SPECULATIONS:
             raise UnsupportedError(f"speculation={self.speculation!r} is no way to guess tokens", known=SPECULATIONS)
         for name in _COUNTS:

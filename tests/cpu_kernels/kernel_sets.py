@@ -16,7 +16,9 @@ FEW = ("q4_1", "q8_0", "q6_k", "iq4_xs", "iq2", "f16")
 FIELDS_ONLY = ("q4_1", "q8_0", "q6_k", "f16")
 """On AVX-512 without bit matrices, which differs from that with them by how fields of bytes are taken."""
 TABLES = ("q4_1", "f32")
-LLAMA = ("norm", "quantize", "angles", "rope_norm", "kv_write", "attention", "gated_silu", "take_rows", "top_k", "add")
+LLAMA = ("norm", "quantize", "angles", "rope_norm", "gated_silu", "take_rows", "top_k", "add")
+KV = ("f16_f16", "q8_0_q4_0", "q4_0_q8_0")
+"""Types of keys and values: each of both, the first on other instruction sets too."""
 OTHERS = ("rope_neox", "gated_gelu_tanh", "gated_relu", "scale", "softcap")
 
 
@@ -33,4 +35,5 @@ def ready(isa_name=DETECTED):
     pack = [f"pack_{name}" for name, family in FAMILY_OF.items() if family in families_on(isa_name)]
     tables = [f"embed_{table}" for table in (FAMILY_OF if isa_name == DETECTED else TABLES)]
     others = OTHERS if isa_name == DETECTED else ()
-    return LoadedKernels(isa.named(isa_name), sorted([*linear, *pack, *tables, *EXECUTOR, *LLAMA, *others]))
+    kv = [f"{kernel}_{types}" for kernel in ("kv_write", "attention") for types in (KV if others else KV[:1])]
+    return LoadedKernels(isa.named(isa_name), sorted([*linear, *pack, *tables, *EXECUTOR, *LLAMA, *kv, *others]))

@@ -27,8 +27,13 @@ def on_table(table, *ops, kv_layers=(), widths=None):
     return program, {name: f32_weight(values[name]) for name in program.weight_names() if name in values}
 
 
-def attention_program(rng, *, heads, kv_heads, key_size, value_size, window=None, softcap=None, scale=0.3, rope=()):
-    """Queries, keys and values are products of the rows; the attended values another product. `rope`: ops on q, k."""
+def attention_program(
+    rng, *, heads, kv_heads, key_size, value_size, window=None, softcap=None, scale=0.3, rope=(), exact=False
+):
+    """Queries, keys and values are products of the rows; the attended values another product. `rope`: ops on q, k.
+
+    `exact` makes products that take channels of a row as they are, so that whoever rounds them rounds the same numbers.
+    """
     layer = KvLayer(kv_heads, key_size, value_size, window)
     sizes = {"q": heads * key_size, "k": kv_heads * key_size, "v": kv_heads * value_size}
     attend = Attention("q", "o", 0, heads, kv_heads, key_size, value_size, scale, window, softcap)
@@ -37,16 +42,17 @@ def attention_program(rng, *, heads, kv_heads, key_size, value_size, window=None
     widths = sizes | {"o": heads * value_size, "asked": heads * value_size}
     program, weights = on_table(rng.standard_normal((SIZE, SIZE)), *ops, kv_layers=(layer,), widths=widths)
     for name, size in sizes.items():
-        weights[f"w{name}"] = f32_weight(rng.standard_normal((size, SIZE)) / SIZE**0.5)
+        chosen = np.eye(SIZE)[rng.integers(0, SIZE, size)]
+        weights[f"w{name}"] = f32_weight(chosen if exact else rng.standard_normal((size, SIZE)) / SIZE**0.5)
     weights["wo"] = f32_weight(rng.standard_normal((SIZE, heads * value_size)))
     return program, weights
 
 
-def build(program, weights, *, threads=1, n_pages=8):
+def build(program, weights, *, threads=1, n_pages=8, kv=None):
     ready()
     sizes = {"n_pages": n_pages, "max_tokens": SIZE}
-    return executable.build(program, named(weights), **sizes, threads=threads, isa=DETECTED)
+    return executable.build(program, named(weights), **sizes, threads=threads, isa=DETECTED, kv=kv)
 
 
-def reference(program, weights, n_pages=8):
-    return ReferenceExecutable(program, weights, n_pages=n_pages)
+def reference(program, weights, n_pages=8, kv=None):
+    return ReferenceExecutable(program, weights, n_pages=n_pages, kv=kv)

@@ -1,5 +1,7 @@
 """What programs become: which kernels, with which barriers between, and where their values lie."""
 
+import re
+
 import pytest
 
 from halfbyte.cpu_kernels.instruction import BARRIER
@@ -34,7 +36,7 @@ def calls_of(runner):
 
 def layer_of(runner, layer):
     """Kernels from one write to the pages to the next, the format left out."""
-    kernels = [call.kernel.removesuffix("_q4_1").removesuffix("_f32") for call in calls_of(runner)]
+    kernels = [re.sub("_q4_1$|_f32$|_f16_f16$", "", call.kernel) for call in calls_of(runner)]
     writes = [index for index, kernel in enumerate(kernels) if kernel == "kv_write"]
     return kernels[writes[layer] : writes[layer + 1]]
 
@@ -87,7 +89,7 @@ def test_rows_that_nobody_asked_for_are_dropped_before_the_last_layers_matrices(
     kernels = [call.kernel for call in calls_of(lowered(weights="f32"))]
     rows = kernels.index("take_rows")
     assert kernels[rows:].count("linear_f32") == 5  # attention's output, gate, up, down, the head
-    assert "kv_write" not in kernels[rows:]
+    assert "kv_write_f16_f16" not in kernels[rows:]
 
 
 @pytest.mark.parametrize("arch", list(ARCHS))

@@ -93,7 +93,7 @@ def test_names_tell_the_weight(runner):
         "norm blk.2.attn_norm",
         "embed_q8_0 token_embd",
     } <= names
-    assert {"angles", "embed_q8_0 token_embd", "kv_write kv 1", "attention blk.0.attn"} <= names
+    assert {"angles", "embed_q8_0 token_embd", "kv_write_f16_f16 kv 1", "attention_f16_f16 blk.0.attn"} <= names
 
 
 def test_spans_are_given_once_and_nothing_is_recorded_unasked(runner):

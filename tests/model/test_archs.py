@@ -8,6 +8,7 @@ import pytest
 from halfbyte.formats import Typed
 from halfbyte.model.arch import Arch
 from halfbyte.model.archs import ARCHS
+from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.program import Attention, Embed, GatedAct, RmsNorm, Rope, Softcap
 from halfbyte.model.reference import ReferenceExecutable
 from tests.model.batches import run_all, whole_prompt_batches
@@ -18,7 +19,7 @@ WINDOW = "gemma3.attention.sliding_window"
 
 
 def logits(model, ids):
-    ex = ReferenceExecutable(model.program, model.weights, n_pages=16, page_len=8, kv_dtype=np.float32)
+    ex = ReferenceExecutable(model.program, model.weights, n_pages=16, page_len=8, kv=KvTypes("f32", "f32"))
     return run_all(ex, whole_prompt_batches(ids, 8, [len(ids)]), V)
 
 

@@ -10,6 +10,7 @@ from halfbyte.model import bind
 from halfbyte.model.archs import ARCHS
 from halfbyte.model.backend import Weight
 from halfbyte.model.gradient import BACKWARD, Reverse, backward, slope_of
+from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.program import Attention, Op
 from halfbyte.model.reference_kv import PagedKv
 from halfbyte.model.reference_ops import OPS, State, activate
@@ -33,7 +34,7 @@ class Case:
         self.factors = rng.normal(0, 1, (len(rows), V)).astype(np.float32)
 
     def run(self, weights):
-        state = State(self.batch, PagedKv(self.program.kv_layers, 8, PAGE, np.float32), weights, {})
+        state = State(self.batch, PagedKv(self.program.kv_layers, 8, PAGE, KvTypes("f32", "f32")), weights, {})
         for op in self.program.ops:
             OPS[type(op)](op, state)
         return state

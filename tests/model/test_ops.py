@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from halfbyte.model.backend import Weight
+from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.program import (
     Add,
     Attention,
@@ -112,7 +113,7 @@ def naive_attention(op, q, k, v, position):
 def test_attention_equals_a_naive_loop(rng, window, softcap):
     """Two sequences in one step, pages out of order, three old tokens in the first one."""
     op = Attention("q", "o", 0, 4, 2, key_size=3, value_size=5, scale=0.7, window=window, softcap=softcap)
-    kv = PagedKv((KvLayer(2, 3, 5, window),), n_pages=5, page_len=2, dtype=np.float32)
+    kv = PagedKv((KvLayer(2, 3, 5, window),), n_pages=5, page_len=2, types=KvTypes("f32", "f32"))
     k = {s: rng.normal(size=(n, 6)).astype(np.float32) for s, n in ((0, 7), (1, 3))}
     v = {s: rng.normal(size=(n, 10)).astype(np.float32) for s, n in ((0, 7), (1, 3))}
     pages = ([4, 0, 2, 1], [3, 4])
@@ -131,7 +132,7 @@ def test_attention_equals_a_naive_loop(rng, window, softcap):
 
 
 def test_keys_and_values_are_rounded_to_half_precision():
-    kv = PagedKv((KvLayer(1, 1, 1),), n_pages=1, page_len=4)
+    kv = PagedKv((KvLayer(1, 1, 1),), n_pages=1, page_len=4, types=KvTypes())
     run(KvWrite("k", "v", 0), {"k": [[1 + 2**-11 + 2**-20]], "v": [[1e6]]}, kv=kv)
     k, v = kv.read(0, np.array([0]), 0, 1)
     assert k.item() == 1 + 2**-10

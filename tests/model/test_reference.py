@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from halfbyte.model.archs import ARCHS
+from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
 from tests.model.batches import run_all, step, whole_prompt_batches
 
 V = 300
+F32 = KvTypes("f32", "f32")
 
 
-def executable(model, n_pages=12, kv_dtype=np.float32):
-    return ReferenceExecutable(model.program, model.weights, n_pages=n_pages, page_len=8, kv_dtype=kv_dtype)
+def executable(model, n_pages=12, kv=F32):
+    return ReferenceExecutable(model.program, model.weights, n_pages=n_pages, page_len=8, kv=kv)
 
 
 def error(got, wanted):
@@ -35,7 +37,7 @@ def test_a_prompt_in_chunks_equals_the_whole(model, ids, chunks):
 
 def test_half_precision_keys_and_values_cost_little(model, ids):
     exact = run_all(executable(model), whole_prompt_batches(ids, 8, [60]), V)
-    rounded = run_all(executable(model, kv_dtype=np.float16), whole_prompt_batches(ids, 8, [60]), V)
+    rounded = run_all(executable(model, kv=KvTypes()), whole_prompt_batches(ids, 8, [60]), V)
     assert 1e-6 < error(rounded, exact) < 2e-3
 
 
@@ -115,7 +117,7 @@ def test_top_k_puts_the_lower_id_first_and_leaves_nan_out(model):
 
 
 def test_info_counts_bytes(model):
-    ex = executable(model, n_pages=3, kv_dtype=np.float16)
+    ex = executable(model, n_pages=3, kv=KvTypes())
     kv = model.program.kv_layers
     assert ex.info()["kv_bytes"] == sum(2 * 24 * layer.kv_heads * (layer.key_size + layer.value_size) for layer in kv)
     ex.close()

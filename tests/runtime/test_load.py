@@ -27,6 +27,7 @@ from tests.model.tiny import tiny_model
         ({"isa": 5}, ConfigError, "isa must be a string"),
         ({"progress": 5}, ConfigError, "progress must be a function"),
         ({"kv": "q3"}, UnsupportedError, r"kv='q3'.*known: f16"),
+        ({"kv": "q8_0/"}, UnsupportedError, r"kv='q8_0/'.*known: f16"),
         ({"backend": "cpuu"}, UnsupportedError, r"did you mean 'cpu'.*known: cpu, reference"),
     ],
 )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...model.backend import Progress, Weight
 from ...model.gradient import Reverse, backward
+from ...model.kv_types import KvTypes
 from ...model.program import Program, StepBatch
 from ...model.reference_kv import PagedKv
 from ...model.reference_ops import OPS, Floats, State
@@ -95,7 +96,7 @@ def _add(
         rows[seen] = (gradient**2).sum(axis=1)
         put(name, "table", rows, (gradient**2).sum(axis=0))
 
-    kv = PagedKv(program.kv_layers, batch.page_table.size, _PAGE, np.float32)
+    kv = PagedKv(program.kv_layers, batch.page_table.size, _PAGE, KvTypes("f32", "f32"))
     state = State(batch, kv, weights, _OneDecoded())
     for op in program.ops:
         OPS[type(op)](op, state)

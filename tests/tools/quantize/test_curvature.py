@@ -8,6 +8,7 @@ import pytest
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.backend import Weight
+from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
 from halfbyte.quant import FORMATS
 from halfbyte.tools.quantize.curvature import Curvature, measure_curvatures
@@ -36,7 +37,7 @@ def curvatures(bound, windows):
 def log_probabilities(bound, weights, windows):
     found = []
     for ids in windows:
-        executable = ReferenceExecutable(bound.program, weights, n_pages=4, page_len=8, kv_dtype=np.float32)
+        executable = ReferenceExecutable(bound.program, weights, n_pages=4, page_len=8, kv=KvTypes("f32", "f32"))
         logits = np.empty((LENGTH // 2, V), np.float32)
         executable.run(step([(ids, 0, [0, 1, 2])], 8, range(LENGTH // 2, LENGTH)), logits)
         wide = logits.astype(np.float64)
