@@ -41,8 +41,11 @@ class NewFile:
     """`size` bytes under a temporary name in the folder of `path`; bytes never written are zero.
 
     Raises `ResourceError` with needed and free bytes where the disk is full, `ConfigError` where the folder cannot be
-    written to and where `path` is no place for a file.
+    written to and where `path` is no place for a file. Nothing stays of one that nobody holds any more: Ctrl-C may come
+    before or inside whatever would discard it.
     """
+
+    _owner = 0  # there is nothing to remove yet
 
     def __init__(self, path: Path, size: int) -> None:
         check_place(path)
@@ -50,6 +53,7 @@ class NewFile:
         self.size = size
         self._written = 0
         self._temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+        self._owner = os.getpid()
         try:
             free = shutil.disk_usage(path.parent).free
             if free < size:
@@ -75,6 +79,7 @@ class NewFile:
             os.fsync(self._file.fileno())
             self._file.close()
             self._temporary.replace(self.path)
+            self._owner = 0
         except OSError as error:
             raise self._explain(error) from error
 
@@ -84,6 +89,11 @@ class NewFile:
         with contextlib.suppress(OSError):
             self._file.close()
         self._temporary.unlink(missing_ok=True)
+        self._owner = 0
+
+    def __del__(self) -> None:
+        if self._owner == os.getpid():  # and not a fork, whose parent writes on
+            self._temporary.unlink(missing_ok=True)
 
     def _full(self, free: int) -> ResourceError:
         needed = self.size - self._written

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from threading import Condition
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import RLock
 from typing import Any, TypeVar
 
 from ..errors import QueueFullError, RequestError
+from .errand import Errand
 from .request import Request
 
 T = TypeVar("T")
@@ -17,13 +19,18 @@ CLOSED = "the model is closed: load it again"
 
 
 class Inbox:
-    """Any thread puts in, the engine's takes out."""
+    """Any thread puts in, the engine's takes out.
+
+    Ctrl-C may come between any two lines of Python, and what it leaves half done must hold up nobody: `with` a lock
+    that is no Python object is safe, and so is putting in a `SimpleQueue`, while a `Condition` may lose who waits.
+    """
 
     def __init__(self) -> None:
         self.submitted: deque[Request] = deque()
         self.cancelled: deque[Request] = deque()
-        self.calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
-        self._wake = Condition()
+        self.calls: deque[Errand[Any]] = deque()
+        self._lock = RLock()
+        self._bell: SimpleQueue[None] = SimpleQueue()
         self._stopping = False
 
     @property
@@ -36,7 +43,7 @@ class Inbox:
 
         Raises `QueueFullError` where more than `most_open` would not have ended, `RequestError` once stopped.
         """
-        with self._wake:
+        with self._lock:
             if self._stopping:
                 raise RequestError(CLOSED)
             waiting = num_open() + len(self.submitted)
@@ -45,7 +52,7 @@ class Inbox:
                     f"{waiting} requests run or wait, and max_queued allows {most_open:g}: try again later"
                 )
             self.submitted.extend(requests)
-            self._wake.notify()
+            self._ring()
 
     def cancel(self, request: Request) -> None:
         """Drop a request before the next step. Takes no lock: garbage collection may call it at any point.
@@ -59,41 +66,41 @@ class Inbox:
 
         Raises `RequestError` once stopped.
         """
-        future: Future[T] = Future()
-        with self._wake:
+        errand = Errand(function)
+        with self._lock:
             if self._stopping:
                 raise RequestError(CLOSED)
-            self.calls.append((function, future))
-            self._wake.notify()
-        return future.result()
+            self.calls.append(errand)
+            self._ring()
+        return errand.wait()
 
     def stop(self) -> None:
         """Take nothing any more."""
-        with self._wake:
+        with self._lock:
             self._stopping = True
-            self._wake.notify()
+            self._ring()
 
     def wait(self) -> None:
         """Sleep until there is something, or the end."""
-        with self._wake:
-            while not (self.submitted or self.calls or self._stopping):
-                self._wake.wait()
+        while not (self.submitted or self.calls or self._stopping):
+            self._bell.get()
 
     def pause(self, seconds: float) -> None:
-        """Sleep until somebody calls, or the end, for so long at most."""
-        with self._wake:
-            self._wake.wait_for(lambda: self.calls or self._stopping, seconds)
+        """Sleep until something comes, or the end, for so long at most."""
+        with suppress(Empty):
+            self._bell.get(timeout=seconds)
+
+    def _ring(self) -> None:
+        # One ring is enough: whoever hears it looks for everything that was put in before.
+        if self._bell.empty():
+            self._bell.put(None)
 
     def answer_calls(self) -> None:
         """Run the functions that others wait for."""
         while self.calls:
-            function, future = self.calls.popleft()
-            try:
-                future.set_result(function())
-            except BaseException as error:  # it belongs to whoever waits
-                future.set_exception(error)
+            self.calls.popleft().run()
 
     def refuse_calls(self) -> None:
         """Let nobody wait for ever."""
         while self.calls:
-            self.calls.popleft()[1].set_exception(RequestError(CLOSED))
+            self.calls.popleft().refuse(RequestError(CLOSED))

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..errors import HalfbyteError, RequestError, ResourceError
 from .sequence import Chosen, FinishReason, Sequence
+
+T = TypeVar("T")
 
 
 class Emission(NamedTuple):
@@ -55,11 +57,7 @@ class Request:
 
     def receive(self) -> Emission:
         """The next emission, waited for; raises the error of a request that failed."""
-        while True:
-            try:
-                return _unless_failed(self._mailbox.get(timeout=_WAIT_S))
-            except Empty:
-                continue
+        return _unless_failed(wait_for(self._mailbox))
 
     def poll(self) -> Emission | None:
         """The next emission if there is one; raises as `receive`."""
@@ -77,6 +75,15 @@ class Request:
         self._mailbox.put(emission)
         if self._notify is not None:
             self._notify()
+
+
+def wait_for(box: SimpleQueue[T]) -> T:
+    """The next thing in a box; Ctrl-C ends the wait."""
+    while True:
+        try:
+            return box.get(timeout=_WAIT_S)
+        except Empty:
+            continue
 
 
 def _unless_failed(emission: Emission) -> Emission:

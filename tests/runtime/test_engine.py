@@ -224,13 +224,20 @@ def test_an_engine_nobody_holds_stops_its_thread_and_frees_the_executable():
 
 def test_an_idle_engine_sleeps(engine):
     tokens_of(engine.submit(ids_of(1), ask(2)))
-    wakes = []
-    wait = engine._loop.inbox._wake.wait
-    engine._loop.inbox._wake.wait = lambda *limit: wakes.append(limit) or wait(*limit)
+    inbox, sleeps = engine._loop.inbox, []
+
+    class Bell(type(inbox._bell)):
+        def get(self, *limit):
+            sleeps.append(limit)
+            return super().get(*limit)
+
+    old, inbox._bell = inbox._bell, Bell()
+    old.put(None)
+    wait_until(lambda: sleeps)
     tokens_of(engine.submit(ids_of(1), ask(2)))
-    wait_until(lambda: wakes)
+    wait_until(lambda: len(sleeps) == 2)
     time.sleep(0.05)
-    assert wakes == [()]
+    assert sleeps == [(), ()]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

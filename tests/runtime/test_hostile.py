@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import linecache
 import math
 import signal
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -192,3 +195,46 @@ def test_what_is_cancelled_while_it_is_taken_in_ends(llm):
 def test_the_folder_where_one_happens_to_be_is_no_disk_cache():
     with pytest.raises(ConfigError, match="disk_cache must be a folder"):
         LoadConfig(disk_cache="")
+
+
+INTERRUPTED = ("inbox.py", "errand.py", "request.py", "threading.py")
+
+
+def interrupted(number, function):
+    """Whether Ctrl-C at the `number`-th line came before the end."""
+
+    def trace(frame, event, arg):
+        nonlocal number
+        file = frame.f_code.co_filename
+        # The line that begins a `with` is also where it ends, and there Python looks at no signals.
+        leaving = linecache.getline(file, frame.f_lineno).lstrip().startswith("with ")
+        if event == "line" and file.endswith(INTERRUPTED) and not leaving:
+            number -= 1
+            if number < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+@pytest.mark.parametrize("call", [lambda llm: llm.explain_cache(LONG), lambda llm: llm.generate(LONG, max_tokens=2)])
+def test_ctrl_c_may_come_between_any_two_lines(llm, call):
+    """Of which Python's own are some."""
+    number = 0
+    while interrupted(number, lambda: call(llm)):
+        time.sleep(0.001)  # the engine shall sleep again
+        other = threading.Thread(target=llm.explain_cache, args=[LONG], daemon=True)
+        other.start()
+        other.join(10)
+        assert not other.is_alive(), f"the engine was lost at line {number}"
+        number += 1
+    assert number >= 10
+    wait_until(lambda: pages_used(llm) == 0)
