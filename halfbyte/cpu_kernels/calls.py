@@ -86,11 +86,18 @@ class ScratchStride:
 
 
 @dataclass(frozen=True)
+class Peaks:
+    """Address of the largest logits of the row tiles."""
+
+
+@dataclass(frozen=True)
 class Shared:
     """Address of memory in which threads put together what each computed of one row."""
 
 
-Operand = int | Ref | Stride | Constant | Packed | FileRows | Count | Kv | Angles | Scratch | ScratchStride | Shared
+Operand = (
+    int | Ref | Stride | Constant | Packed | FileRows | Count | Kv | Angles | Scratch | ScratchStride | Shared | Peaks
+)
 
 
 @dataclass(frozen=True)

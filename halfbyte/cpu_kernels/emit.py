@@ -20,6 +20,7 @@ from .calls import (
     Kv,
     Operand,
     Packed,
+    Peaks,
     Ref,
     Scratch,
     ScratchStride,
@@ -76,6 +77,7 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
         "out_stride": Stride(out),
         "scratch": Scratch(linear_scratch_bytes(low.max_tokens, weight.columns)),
         "scratch_bytes": ScratchStride(),
+        "peaks": Peaks() if out == low.program.logits else 0,
     }
     low.call(f"linear_{weight.family}", "linear", operands, [x] + ([residual[0]] if residual else []), [out])
     low.quantize(out)

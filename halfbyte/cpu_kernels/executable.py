@@ -17,8 +17,8 @@ from ..model.program import Embed, Linear, Program, RopeTable, StepBatch
 from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
-from .calls import Angles, Call, Operand, Scratch
-from .instruction import PARTIAL_BYTES
+from .calls import Angles, Call, Operand, Peaks, Scratch
+from .instruction import PARTIAL_BYTES, PEAK_ROWS, peaks_bytes
 from .kernels import EXECUTOR
 from .kv_layout import PAGE_LEN
 from .kv_pages import KvPages
@@ -105,6 +105,7 @@ class CpuExecutable:
         self._input = None if lowering.tables else self._placed.view(self._embed.out)
         self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
         self._flat = self._placed.words.reshape(-1)
+        self._notes_peaks = any(isinstance(operand, Peaks) for operand in _operands(lowering.calls))
         self._trace = Trace([call.label for call in lowering.calls], self._placed.barriers, threads)
 
     def _place(self, plan: Plan, threads: int) -> Placed:
@@ -134,7 +135,11 @@ class CpuExecutable:
         kv, work, state = self._kv.places, arena.take(scratch * threads), self._team.address
         rows = {name: self._weights[name].data.ctypes.data for name in plan.lowering.tables}
         together = arena.take(shared)
-        return Placed(plan, arena, pieces, constants, self._packed, rows, kv, angles, work, scratch, together, state)
+        self._peaks = np.zeros(peaks_bytes(program.vocab_size) // 4, np.float32)
+        peaks = self._peaks.ctypes.data
+        return Placed(
+            plan, arena, pieces, constants, self._packed, rows, kv, angles, work, scratch, together, state, peaks
+        )
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
@@ -185,10 +190,15 @@ class CpuExecutable:
         return best
 
     def top_k_rows(self, logits: NDArray[np.float32], ks: Sequence[int]) -> list[Best | None]:
-        """`top_k` of each row of f32[R, V] with its own k, None for 0; rows are shared out among the threads."""
+        """`top_k` of each row of f32[R, V] with its own k, None for 0; rows are shared out among the threads.
+
+        The logits of the last step as they are, or any others in another array.
+        """
         with self._lock:
             self._check_open()
-            return self._selection.rows(logits, ks)
+            # Who asks for rows asks for those that the last step wrote, and has not changed them.
+            noted = self._notes_peaks and logits is self._logits and len(logits) <= PEAK_ROWS
+            return self._selection.rows(logits, ks, self._peaks if noted else None)
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""

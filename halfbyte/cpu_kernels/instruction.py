@@ -69,7 +69,7 @@ LAYOUTS: dict[str, Layout] = {
     # `count` is the address of the number of tokens: T, or R behind TakeRows. A zero address means "none".
     "linear": _layout(
         "count weights x sums x_stride columns rows per_tile bias residual residual_stride out out_stride "
-        "scratch scratch_bytes"
+        "scratch scratch_bytes peaks"
     ),
     "embed": _layout("table row_bytes columns scale out stride scratch scratch_bytes"),
     "norm": _layout("count x residual add_out weight out quantized sums width groups eps stride q_stride"),
@@ -85,7 +85,7 @@ LAYOUTS: dict[str, Layout] = {
     "elementwise": _layout("count a b factor out width stride"),
     "take_rows": _layout("x out width stride"),
     "pack": _layout("source target rows columns row_bytes tile_bytes"),
-    "top_k": _layout("logits size k ids values"),
+    "top_k": _layout("logits size k ids values peaks tiles"),
     "read": _layout("source size sink"),
     "trial": _layout(
         "x w odd inverse groups length levels level_count first first_count second second_count pairs points values "
@@ -123,6 +123,15 @@ TILE_RECORDS = TILE_WEIGHTS + 4 * RUN * ROWS
 """Of the rows of a tile where query and result lie, and the position behind the last seen; how many; the largest scores
 of a run, and by what sums must shrink for these; weights; two sets of records; then the queries.
 """
+
+
+PEAK_ROWS = 64
+"""Rows of logits whose peaks are noted: more come only from those who read them all."""
+
+
+def peaks_bytes(vocab_size: int) -> int:
+    """Of the peaks of all rows: a float for each tile of 16, whole cache lines a row."""
+    return PEAK_ROWS * (-(-vocab_size // 256) * 64)
 
 
 def attention_scratch_bytes(key_size: int, value_size: int) -> int:

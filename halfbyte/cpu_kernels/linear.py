@@ -18,6 +18,7 @@ from .lowerings import active
 from .matrix import enter, leave, matrix_rows, prepare
 from .memory import load_i64
 from .packed import PACKED
+from .peaks import note_peaks
 from .result import store_result
 from .tiles import add_scaled, dot_small, dot_wide, prefetch, zeros
 
@@ -90,6 +91,7 @@ def _quantized_kernel(name: str) -> Callable[..., None]:
                     instr, row, TWO, token, count, chunks, scales, dot, multiply, groups, step_bytes
                 )
                 _quantized_rows(instr, row, ONE, token, count, chunks, scales, dot, multiply, groups, step_bytes)
+            note_peaks(instr, first, last, count)
         if count >= SEVERAL:
             leave()
 
@@ -110,6 +112,7 @@ def _float_kernel(name: str) -> Callable[..., None]:
                 token = _float_rows(instr, row, LONG, 0, count, column, column_bytes)
                 token = _float_rows(instr, row, MIDDLE, token, count, column, column_bytes)
                 _float_rows(instr, row, ONE, token, count, column, column_bytes)
+            note_peaks(instr, first, last, count)
 
     return linear
 

@@ -26,6 +26,7 @@ from .calls import (
     Kv,
     Operand,
     Packed,
+    Peaks,
     Ref,
     Scratch,
     ScratchStride,
@@ -169,6 +170,7 @@ class Placed:
     scratch_stride: int
     shared: int
     state: int
+    peaks: int
     words: NDArray[np.int64] = field(init=False)
     logits_at: list[int] = field(default_factory=list)
     """Flat indices of the words that hold the address of the caller's logits."""
@@ -196,6 +198,8 @@ class Placed:
                 return self.angles[table, part]
             case Scratch():
                 return self.scratch
+            case Peaks():
+                return self.peaks
             case ScratchStride():
                 return self.scratch_stride
             case Shared():

@@ -8,7 +8,7 @@ from .memory import load_i64, store_float
 from .ops import lane, load_f32
 from .tiles import add_loaded, add_to_all, store_tile
 
-*_, ROWS, PER_TILE, BIAS, RESIDUAL, RESIDUAL_STRIDE, OUT, OUT_STRIDE, SCRATCH, SCRATCH_BYTES = LAYOUTS[
+*_, ROWS, PER_TILE, BIAS, RESIDUAL, RESIDUAL_STRIDE, OUT, OUT_STRIDE, SCRATCH, SCRATCH_BYTES, PEAKS = LAYOUTS[
     "linear"
 ].offsets()
 

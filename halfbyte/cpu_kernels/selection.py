@@ -15,7 +15,7 @@ MOST_SORTED = 1024
 
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]
 
-_LOGITS, _SIZE, _K, _IDS, _VALUES = (offset // 8 for offset in LAYOUTS["top_k"].offsets())
+_LOGITS, _SIZE, _K, _IDS, _VALUES, _PEAKS, _TILES = (offset // 8 for offset in LAYOUTS["top_k"].offsets())
 
 
 class Selection:
@@ -24,18 +24,21 @@ class Selection:
     def __init__(self, kernel: int, team: Team) -> None:
         self._kernel = kernel
         self._team = team
-        self._asked: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
+        self._asked: tuple[int, int, tuple[int, ...], tuple[int, ...]] | None = None
         self._wanted: list[int] = []
         self._ks = self._found = np.zeros(0, np.int64)
         self._grow(1)
 
-    def rows(self, logits: NDArray[np.float32], ks: Sequence[int]) -> list[Best | None]:
+    def rows(
+        self, logits: NDArray[np.float32], ks: Sequence[int], peaks: NDArray[np.float32] | None = None
+    ) -> list[Best | None]:
         """The `ks[r]` best of each row of f32[R, V], best first; among equals the lower id first; None for 0.
 
-        NaN and -inf are never chosen.
+        NaN and -inf are never chosen. `peaks` f32[.., V / 16] are those of the rows' tiles, whole cache lines a row.
         """
         # From step to step the same is asked, and a model has just swept the caches that this code was in.
-        asked = logits.__array_interface__["data"][0], logits.shape, tuple(ks)
+        at = 0 if peaks is None else peaks.__array_interface__["data"][0]
+        asked = logits.__array_interface__["data"][0], at, logits.shape, tuple(ks)
         if asked != self._asked:
             assert logits.flags.c_contiguous
             self._prepare(*asked)
@@ -46,15 +49,17 @@ class Selection:
             found[row] = best
         return found
 
-    def _prepare(self, address: int, shape: tuple[int, ...], ks: tuple[int, ...]) -> None:
+    def _prepare(self, address: int, peaks: int, shape: tuple[int, ...], ks: tuple[int, ...]) -> None:
         self._wanted = wanted = [row for row, k in enumerate(ks) if 0 < k <= MOST_SORTED]
         if len(wanted) > len(self._words):
             self._grow(len(wanted))
         self._words[: len(wanted), _SIZE] = shape[1]
         self._words[: len(wanted), _LOGITS] = address + np.array(wanted, np.int64) * 4 * shape[1]
+        stride = -(-shape[1] // 256) * 64
+        self._words[: len(wanted), _PEAKS] = peaks + np.array(wanted, np.int64) * stride if peaks else 0
         self._ks = np.array([ks[row] for row in wanted], np.int64)
         self._found = self._words[: len(wanted), _K]
-        self._asked = address, shape, ks
+        self._asked = address, peaks, shape, ks
 
     def _select(self) -> list[Best]:
         self._found[:] = self._ks
@@ -67,9 +72,11 @@ class Selection:
     def _grow(self, rows: int) -> None:
         self._ids = np.zeros((rows, MOST_SORTED), np.int32)
         self._values = np.zeros((rows, MOST_SORTED), np.float32)
+        self._tiles = np.zeros((rows, MOST_SORTED), np.int32)
         self._words = np.zeros((rows, WORDS), np.int64)
         self._words[:, KERNEL // 8] = self._kernel
         self._words[:, _IDS] = self._ids.ctypes.data + np.arange(rows) * self._ids.strides[0]
+        self._words[:, _TILES] = self._tiles.ctypes.data + np.arange(rows) * self._tiles.strides[0]
         self._words[:, _VALUES] = self._values.ctypes.data + np.arange(rows) * self._values.strides[0]
 
 

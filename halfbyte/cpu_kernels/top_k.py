@@ -1,4 +1,4 @@
-"""The k best of a row of logits, in one pass: most vectors hold nothing above the worst kept one."""
+"""The k best of a row of logits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .memory import atomic_add, load_float, load_i32, load_i64, store_float, sto
 from .ops import any_above, load_f32
 from .tiles import prefetch
 
-LOGITS, SIZE, K, IDS, VALUES = LAYOUTS["top_k"].offsets()
+LOGITS, SIZE, K, IDS, VALUES, PEAKS, TILES = LAYOUTS["top_k"].offsets()
 LOWEST = np.float32(-np.inf)
 SPAN, SPAN_BYTES = 64, 256
 ONE = (0,)
@@ -36,6 +36,56 @@ def _insert(ids, values, kept, k, index, value):
     return min(kept + 1, k)
 
 
+@helper
+def _scan(row, size, k, ids, values):
+    """The k best of `size` floats in one pass, and how many: most vectors hold nothing above the worst kept one."""
+    kept, bound = 0, LOWEST
+    for base in range(0, size, SPAN):
+        if base + SPAN <= size:
+            at = row + 4 * base
+            prefetch(ONE, at, SPAN_BYTES)
+            if _any(at, bound) == 0:
+                continue
+        for i in range(base, min(base + SPAN, size)):
+            value = load_float(row + 4 * i)
+            if value > bound:
+                kept = _insert(ids, values, kept, k, i, value)
+                if kept == k:
+                    bound = load_float(values + 4 * (k - 1))
+    return kept
+
+
+@helper
+def _ascend(ids, count):
+    """Sort ids: equal logits are taken in their order."""
+    for end in range(1, count):
+        this, place = load_i32(ids + 4 * end), end
+        while place > 0 and load_i32(ids + 4 * (place - 1)) > this:
+            store_u32(ids + 4 * place, load_i32(ids + 4 * (place - 1)))
+            place -= 1
+        store_u32(ids + 4 * place, this)
+
+
+@helper
+def _scan_tiles(row, size, k, ids, values, peaks, tiles):
+    """The same by the peaks of its tiles of 16: the k best lie in the k tiles with the largest peaks.
+
+    Each of these holds a logit that comes before all those of a tile left out, by size or, among equals, by place.
+    """
+    count = _scan(peaks, (size + 15) // 16, k, tiles, values)
+    _ascend(tiles, count)
+    kept, bound = 0, LOWEST
+    for t in range(count):
+        base = 16 * load_i32(tiles + 4 * t)
+        for i in range(base, min(base + 16, size)):
+            value = load_float(row + 4 * i)
+            if value > bound:
+                kept = _insert(ids, values, kept, k, i, value)
+                if kept == k:
+                    bound = load_float(values + 4 * (k - 1))
+    return kept
+
+
 def top_k(instr, state, tid, nth):
     """Runs on the thread that comes first, so that several of them share the threads.
 
@@ -43,21 +93,12 @@ def top_k(instr, state, tid, nth):
     """
     if atomic_add(instr + COUNTER, 1) != 0:
         return
-    logits, size, k = load_i64(instr + LOGITS), load_i64(instr + SIZE), load_i64(instr + K)
-    ids, values = load_i64(instr + IDS), load_i64(instr + VALUES)
-    kept, bound = 0, LOWEST
-    for base in range(0, size, SPAN):
-        if base + SPAN <= size:
-            at = logits + 4 * base
-            prefetch(ONE, at, SPAN_BYTES)
-            if _any(at, bound) == 0:
-                continue
-        for i in range(base, min(base + SPAN, size)):
-            value = load_float(logits + 4 * i)
-            if value > bound:
-                kept = _insert(ids, values, kept, k, i, value)
-                if kept == k:
-                    bound = load_float(values + 4 * (k - 1))
+    row, size, k = load_i64(instr + LOGITS), load_i64(instr + SIZE), load_i64(instr + K)
+    ids, values, peaks = load_i64(instr + IDS), load_i64(instr + VALUES), load_i64(instr + PEAKS)
+    if peaks == 0:
+        kept = _scan(row, size, k, ids, values)
+    else:
+        kept = _scan_tiles(row, size, k, ids, values, peaks, load_i64(instr + TILES))
     store_i64(instr + K, kept)
 
 

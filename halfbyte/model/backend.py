@@ -72,7 +72,10 @@ class Executable(Protocol):
     def top_k_rows(
         self, logits: NDArray[np.float32], ks: Sequence[int]
     ) -> list[tuple[NDArray[np.int32], NDArray[np.float32]] | None]:
-        """`top_k` of each row of f32[R, V] with its own k; None for a k of 0."""
+        """`top_k` of each row of f32[R, V] with its own k; None for a k of 0.
+
+        In the array that `run` wrote to, rows must be as it left them.
+        """
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""

@@ -5,11 +5,14 @@ import pytest
 
 from halfbyte.model.program import Scale
 from tests.cpu_kernels.op_programs import SHOW, SIZE, build, on_table
+from tests.cpu_kernels.products import batch_of
 
 
 @pytest.fixture(scope="module")
 def runner():
-    made = build(*on_table(np.zeros((SIZE, SIZE)), Scale("x", "y", 1.0), *SHOW), threads=2)
+    table = np.random.default_rng(3).integers(-40, 40, (SIZE, SIZE)) / 4
+    table[5, ::7] = np.nan
+    made = build(*on_table(table, Scale("x", "y", 1.0), *SHOW), threads=2)
     yield made
     made.close()
 
@@ -77,6 +80,17 @@ def test_answers_are_the_callers_own(runner, rng):
     runner.top_k(second, 10)
     assert np.array_equal(ids, kept[0])
     assert np.array_equal(values, kept[1])
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 9, 64, 65])
+def test_the_logits_of_a_step_are_selected_by_their_peaks_as_by_all_of_them(runner, tokens):
+    logits = np.empty((tokens, SIZE), np.float32)
+    runner.run(batch_of(np.arange(tokens) % SIZE), logits)
+    ks = [[1, 2, 40, 300, 333, 0][token % 6] for token in range(tokens)]
+    for row, k, best in zip(logits, ks, runner.top_k_rows(logits, ks), strict=True):
+        if k:
+            assert np.array_equal(best[0], sorted_best(row, k)[0])
+            assert np.array_equal(best[1], row[best[0]])
 
 
 def test_rows_are_selected_side_by_side_each_with_its_own_k(runner):

@@ -124,6 +124,14 @@ def best_of(candidates: Candidates, k: int, select: Select) -> Candidates:
     return Candidates(ids[places].tolist(), best.tolist()) if few else Candidates(ids[places], best.astype(np.float64))
 
 
+def only_of(best: Best) -> int:
+    """The token of what `select` gave for a k of 1. Raises as `best_of`."""
+    places, logits = best
+    if len(places) == 0 or not math.isfinite(logits[0]):
+        raise RequestError(NO_BEST)
+    return int(places[0])
+
+
 def above(candidates: Candidates, floor: float, select: Select) -> Candidates:
     """Those with a logit of at least `floor`, ranked, always the best. Of a whole row no more than these are sorted."""
     if candidates.ranked:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .breakers import Breakers, Spell
-from .candidates import MOST_SELECTED, Best, Candidates, Select, best_of, draw
+from .candidates import MOST_SELECTED, Best, Candidates, Select, best_of, draw, only_of
 from .chain import SAMPLERS, chain
 from .dry import Repetitions, longest_counted
 from .logit_bias import LogitBias
@@ -60,6 +60,7 @@ class Sampler:
         self._steps = chain(params)
         self._writes = any(it is not None for it in (self._bias, self.window, self.repetitions))
         self.selects = self._selects()
+        self._best_decides = params.greedy and self.selects == 1
 
     def fork(self, seed: int | None = None) -> Sampler:
         """A copy that has seen the same tokens and goes its own way; with the same seed where none is given."""
@@ -79,14 +80,17 @@ class Sampler:
         """
         self.index = index
         wanted = self.params.logprobs
-        if best is None:
-            start = Candidates.of_row(logits.copy() if wanted is not None and self._writes else logits)
-        else:
-            start = Candidates.best(*best)
-        token = self._choose(start)
+        known = best if self._best_decides else None
+        token = self._choose(self._start(logits, best)) if known is None else only_of(known)
         if wanted is not None:
             self.last_logprobs = read(logits, token, wanted, self.select)
         return token
+
+    def _start(self, logits: NDArray[np.float32], best: Best | None) -> Candidates:
+        if best is not None:
+            return Candidates.best(*best)
+        kept = self.params.logprobs is not None and self._writes
+        return Candidates.of_row(logits.copy() if kept else logits)
 
     def accept(self, token: int) -> None:
         """Take note of the token that follows."""
