@@ -18,7 +18,7 @@ from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
 from .calls import Angles, Call, Operand, Peaks, Scratch
-from .instruction import PARTIAL_BYTES, PEAK_ROWS, peaks_bytes
+from .instruction import BARRIER, PARTIAL_BYTES, PEAK_ROWS, peaks_bytes
 from .kernels import EXECUTOR
 from .kv_layout import PAGE_LEN
 from .kv_pages import KvPages
@@ -89,7 +89,10 @@ class CpuExecutable:
             raise
         self._batch: StepBatch | None = None
         self._logits: NDArray[np.float32] | None = None
-        self._selection = Selection(self._kernels.addresses["top_k"], self._team)
+        self._selection = Selection(self._kernels.addresses["top_k"])
+        self._along = Selection(self._kernels.addresses["top_k"], self._placed.words[self._placed.length :])
+        self._expected: tuple[int, ...] = ()
+        self._selected: tuple[int, ...] = ()
         self._steps, self._tracing = 0, False
         self._closed = False
         self._lock = threading.Lock()
@@ -152,10 +155,25 @@ class CpuExecutable:
                 self._embed_rows(batch, self._input)
             self._point_to(batch, logits)
             stamps = self._trace.stamps if self._tracing else None
-            self._team.run(self._placed.words, len(self._placed.words), stamps)
+            along = self._select_along(logits, tracing=stamps is not None)
+            self._team.run(self._placed.words, self._placed.length + along, stamps)
             if stamps is not None:
                 self._trace.keep(self._steps)
             self._steps += 1
+
+    def expect(self, ks: Sequence[int]) -> None:
+        """Say what `top_k_rows` will ask of the next step's logits, so that they are found while they are at hand."""
+        self._expected = tuple(ks)
+
+    def _select_along(self, logits: NDArray[np.float32], *, tracing: bool) -> int:
+        """Instructions behind the program that select what is expected; how many."""
+        ks, self._expected = self._expected, ()
+        fits = self._notes_peaks and len(ks) == len(logits) <= PEAK_ROWS and not tracing
+        self._selected = ks if fits and any(ks) else ()
+        along = self._along.begin(logits, ks, self._peaks) if self._selected else 0
+        # All logits must be there before any are selected from.
+        self._placed.words[self._placed.length - 1, BARRIER // 8] = along > 0
+        return along
 
     def _embed_rows(self, batch: StepBatch, out: NDArray[np.float32]) -> None:
         table = self._weights[self._embed.table]
@@ -196,9 +214,13 @@ class CpuExecutable:
         """
         with self._lock:
             self._check_open()
-            # Who asks for rows asks for those that the last step wrote, and has not changed them.
-            noted = self._notes_peaks and logits is self._logits and len(logits) <= PEAK_ROWS
-            return self._selection.rows(logits, ks, self._peaks if noted else None)
+            if logits is not self._logits:
+                return self._selection.rows(self._team, logits, ks)
+            # Who asks for rows of the last step has not changed them.
+            if self._selected and self._selected == tuple(ks):
+                return self._along.collect(logits, ks)
+            noted = self._notes_peaks and len(logits) <= PEAK_ROWS
+            return self._selection.rows(self._team, logits, ks, self._peaks if noted else None)
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""

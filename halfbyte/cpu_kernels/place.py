@@ -33,7 +33,7 @@ from .calls import (
     Shared,
     Stride,
 )
-from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, WORDS, state
+from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, PEAK_ROWS, WORDS, state
 from .loader import Kernels
 from .lower import Lowering
 from .packing import PackedWeight
@@ -171,7 +171,9 @@ class Placed:
     shared: int
     state: int
     peaks: int
+    length: int = field(init=False)
     words: NDArray[np.int64] = field(init=False)
+    """The `length` instructions of the program, and room behind them to select from rows of logits along with it."""
     logits_at: list[int] = field(default_factory=list)
     """Flat indices of the words that hold the address of the caller's logits."""
 
@@ -220,8 +222,9 @@ class Placed:
     def assemble(self, kernels: Kernels) -> None:
         """Write the instructions."""
         calls = self.plan.lowering.calls
-        self.words = np.zeros((len(calls), WORDS), np.int64)
-        for row, call, barrier in zip(self.words, calls, barriers(self.plan, calls), strict=True):
+        self.length = len(calls)
+        self.words = np.zeros((self.length + PEAK_ROWS, WORDS), np.int64)
+        for row, call, barrier in zip(self.words[: self.length], calls, barriers(self.plan, calls), strict=True):
             row[KERNEL // 8], row[BARRIER // 8] = kernels[call.kernel], barrier
             operands = {name: self.resolve(operand) for name, operand in call.operands.items()}
             words = LAYOUTS[call.layout].words(operands)
@@ -236,7 +239,7 @@ class Placed:
     @property
     def barriers(self) -> list[bool]:
         """Behind which instructions all threads meet."""
-        return [bool(word) for word in self.words[:, BARRIER // 8]]
+        return [bool(word) for word in self.words[: self.length, BARRIER // 8]]
 
     def view(self, value: str) -> NDArray[np.float32]:
         """f32[rows, stride / 4]: the memory of a value that the caller writes or reads."""

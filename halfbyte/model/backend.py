@@ -69,6 +69,9 @@ class Executable(Protocol):
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], best first; among equals the lower id first. NaN is never chosen."""
 
+    def expect(self, ks: Sequence[int]) -> None:
+        """Say what `top_k_rows` will ask for after the next step; a backend that can finds it along."""
+
     def top_k_rows(
         self, logits: NDArray[np.float32], ks: Sequence[int]
     ) -> list[tuple[NDArray[np.int32], NDArray[np.float32]] | None]:

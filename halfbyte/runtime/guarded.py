@@ -22,7 +22,7 @@ class GuardedExecutable:
         self.page_len, self.n_pages, self.page_bytes = inner.page_len, inner.n_pages, inner.page_bytes
         self._inner, self._check = inner, check
         self.top_k, self.top_k_rows, self.tapped = inner.top_k, inner.top_k_rows, inner.tapped
-        self.copy_page = inner.copy_page
+        self.copy_page, self.expect = inner.copy_page, inner.expect
         self.read_page, self.write_page = inner.read_page, inner.write_page
         self.trace, self.spans = inner.trace, inner.spans
         self.info, self.close = inner.info, inner.close

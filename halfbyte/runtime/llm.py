@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ..model.spec import ModelSpec
 
 
+MOST_SAMPLES = 1024
+
+
 class LLM:
     """A loaded model; `halfbyte.load` makes one. Any thread may call any method, several at once.
 
@@ -124,8 +127,8 @@ class LLM:
 
         Raises as `generate`.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ConfigError(f"n must be a whole number of at least 1, not {n!r}", key="n")
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_SAMPLES:
+            raise ConfigError(f"n must be a whole number from 1 to {MOST_SAMPLES}, not {n!r}", key="n")
         plan = resolve(options, self.sampling_defaults)
         asks = [plan.sample(number).ask() for number in range(n)]
         requests = self._engine.submit_all(self._ids(prompt), asks)

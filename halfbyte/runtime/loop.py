@@ -205,6 +205,7 @@ class EngineLoop:
             answers += sequence.num_new == 1
         batch = self._builder.build(plan)
         logits = self._logits[: len(batch.logit_rows)]
+        self.executable.expect(_selects(plan))
         self.executable.run(batch, logits)
         prompt = sum(num_tokens for sequence, num_tokens, _ in plan.shares if sequence.num_new > 1)
         seconds = perf_counter() - started
@@ -217,7 +218,10 @@ class EngineLoop:
     def _sample(self, plan: StepPlan, logits: NDArray[np.float32]) -> dict[int, list[Chosen]]:
         """The chosen tokens by arrival; a sequence whose rows cannot be used ends alone."""
         chosen: dict[int, list[Chosen]] = {}
-        bests = self._select(plan, logits)
+        ks = _selects(plan)
+        bests: list[Best | None] = [None] * len(ks)
+        if any(ks):
+            bests[:] = self.executable.top_k_rows(logits, ks)
         row = 0
         for sequence, _, count in plan.shares:
             span = slice(row, row + count)
@@ -237,14 +241,15 @@ class EngineLoop:
                 self._drop(sequence, error)
         return chosen
 
-    def _select(self, plan: StepPlan, logits: NDArray[np.float32]) -> list[Best | None]:
-        """The best of all rows whose samplers look at no more, found at once."""
-        ks: list[int] = []
-        for sequence, _, count in plan.shares:
-            ks += [0 if sequence.sampler is None else sequence.sampler.selects] * count
-        return self.executable.top_k_rows(logits, ks) if any(ks) else [None] * len(ks)
-
     @phase("emit", after="commit")
     def _emit(self, plan: StepPlan, chosen: dict[int, list[Chosen]]) -> None:
         for sequence in self.requests.emit(plan, chosen):
             self._save_later(sequence)
+
+
+def _selects(plan: StepPlan) -> list[int]:
+    """How many of the best of each row of logits are all that its sampler looks at; 0 where it looks at more."""
+    ks: list[int] = []
+    for sequence, _, count in plan.shares:
+        ks += [0 if sequence.sampler is None else sequence.sampler.selects] * count
+    return ks

@@ -134,6 +134,8 @@ def test_json_is_one_object(run, loaded) -> None:
             "first_token_s": 0.5,
             "prefill_s": 0.5,
             "decode_s": 2.0,
+            "drafted_tokens": 0,
+            "accepted_tokens": 0,
             "prefill_tok_s": 4.0,
             "decode_tok_s": 1.5,
         },

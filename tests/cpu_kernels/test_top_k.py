@@ -82,15 +82,30 @@ def test_answers_are_the_callers_own(runner, rng):
     assert np.array_equal(values, kept[1])
 
 
+@pytest.mark.parametrize("expected", [False, True])
 @pytest.mark.parametrize("tokens", [1, 3, 9, 64, 65])
-def test_the_logits_of_a_step_are_selected_by_their_peaks_as_by_all_of_them(runner, tokens):
+def test_the_logits_of_a_step_are_selected_by_their_peaks_as_by_all_of_them(runner, tokens, expected):
     logits = np.empty((tokens, SIZE), np.float32)
-    runner.run(batch_of(np.arange(tokens) % SIZE), logits)
     ks = [[1, 2, 40, 300, 333, 0][token % 6] for token in range(tokens)]
-    for row, k, best in zip(logits, ks, runner.top_k_rows(logits, ks), strict=True):
-        if k:
-            assert np.array_equal(best[0], sorted_best(row, k)[0])
-            assert np.array_equal(best[1], row[best[0]])
+    for _ in range(2):
+        if expected:
+            runner.expect(ks)
+        runner.run(batch_of(np.arange(tokens) % SIZE), logits)
+        for row, k, best in zip(logits, ks, runner.top_k_rows(logits, ks), strict=True):
+            assert (best is None) == (k == 0)
+            if k:
+                assert np.array_equal(best[0], sorted_best(row, k)[0])
+                assert np.array_equal(best[1], row[best[0]])
+
+
+def test_what_was_expected_of_one_step_is_not_taken_for_the_next_one(runner):
+    logits = np.empty((2, SIZE), np.float32)
+    runner.expect([1, 1])
+    runner.run(batch_of([3, 4]), logits)
+    assert [len(best[0]) for best in runner.top_k_rows(logits, [2, 3])] == [2, 3]
+    runner.run(batch_of([7, 8]), logits)
+    for row, best in zip(logits, runner.top_k_rows(logits, [1, 1]), strict=True):
+        assert best[0] == row.argmax()
 
 
 def test_rows_are_selected_side_by_side_each_with_its_own_k(runner):

@@ -65,7 +65,7 @@ class TestSamples:
     def test_more_than_run_at_once(self, llm):
         assert {done.ids for done in llm.samples([1, 2], 30, max_tokens=12)} == {tuple(ANSWER)}
 
-    @pytest.mark.parametrize("n", [0, True, 1.0])
+    @pytest.mark.parametrize("n", [0, True, 1.0, 10**9])
     def test_a_number_that_is_none(self, llm, n):
         with pytest.raises(ConfigError, match="n must be"):
             llm.samples([1], n)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import defaultdict
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -79,13 +81,26 @@ def alone(path):
         return answers, llm.logits(TEXT), llm._engine.page_bytes
 
 
+@contextmanager
+def held(llm):
+    """The engine does nothing in the meantime, so that all that is asked for begins together."""
+    inside, go = threading.Event(), threading.Event()
+    holder = threading.Thread(target=llm._engine.call, args=(lambda loop: (inside.set(), go.wait(60)),))
+    holder.start()
+    inside.wait(60)
+    yield
+    go.set()
+    holder.join(60)
+
+
 @pytest.mark.parametrize("crowd", CROWDED)
 def test_logits_are_the_same_bits_in_any_company(path, alone, recorder, crowd):
     answers, read, page_bytes = alone
     options = dict(CROWDED[crowd])
     pages = options.pop("pages")
     with load(path, kv_memory=pages * page_bytes, **options) as llm:
-        streams = [llm.stream(prompt, **more) for prompt, more in asked(1)]
+        with held(llm):
+            streams = [llm.stream(prompt, **more) for prompt, more in asked(1)]
         assert np.array_equal(llm.logits(TEXT), read)
         for stream, expected in zip(streams, answers, strict=True):
             assert np.array_equal(recorder.of(stream), expected)

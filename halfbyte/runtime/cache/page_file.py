@@ -47,7 +47,7 @@ def write_page(path: str, fingerprint: bytes, key: bytes, page: NDArray[np.uint8
 def read_page(path: str, fingerprint: bytes, key: bytes, out: NDArray[np.uint8]) -> bool:
     """Fill `out`; False where the file is not that page to the last byte. Raises `OSError`."""
     fields = _FIELDS.pack(MAGIC, fingerprint, key, out.nbytes)
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=_unwaited) as file:
         header = file.read(HEADER_BYTES)
         whole = os.fstat(file.fileno()).st_size == HEADER_BYTES + out.nbytes
         if not whole or fill(file, HEADER_BYTES, out) < out.nbytes:
@@ -57,3 +57,8 @@ def read_page(path: str, fingerprint: bytes, key: bytes, out: NDArray[np.uint8])
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+def _unwaited(path: str, flags: int) -> int:
+    """A pipe of that name is read as empty instead of waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -80,6 +80,15 @@ def test_a_damaged_page_is_none_and_removed_and_can_be_put_again(folder, damage)
     assert found(cache, 1)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_in_place_of_a_page_is_no_page_and_nobody_waits_for_it(folder):
+    cache = open_cache(folder)
+    put(cache, 1)
+    file_of(folder, 1).unlink()
+    os.mkfifo(file_of(folder, 1))
+    assert not found(open_cache(folder), 1)
+
+
 def test_what_waits_to_be_written_can_be_read(folder, monkeypatch):
     cache = open_cache(folder)
     go = threading.Event()
