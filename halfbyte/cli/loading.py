@@ -43,7 +43,6 @@ def _whole(text: str) -> int:
 
 
 KEYWORDS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "kv": (str, "type of keys and values kept: f16, q8_0, q4_0 or KEYS/VALUES (word; default f16)"),
     "kv": (str, "types in which keys and values are kept: f16, q8_0, q4_0, or both as in q8_0/q4_0 (word; default "
                 "f16)"),
     "kv_memory": (_memory, "memory for all keys and values kept (size like 2GB, or share of what is free; default one "
