@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from halfbyte.cpu_kernels.calls import QUANTIZED, Ref, Stride
-from halfbyte.cpu_kernels.instruction import BARRIER, LAYOUTS
+from halfbyte.cpu_kernels.instruction import LAYOUTS
 
 READS = {
     "embed": (),
@@ -48,7 +48,7 @@ def touches(runner):
     """Every stretch of memory that every call reads or writes; the logits are at 0."""
     placed = runner._placed
     result = []
-    for index, (call, words) in enumerate(zip(placed.plan.lowering.calls, placed.words, strict=True)):
+    for index, (call, words) in enumerate(zip(placed.plan.lowering.calls, placed.words[: placed.length], strict=True)):
         operands = dict(zip(LAYOUTS[call.layout].names, words[3:].tolist(), strict=False))
         for names, writes in ((READS, False), (WRITES, True)):
             for operand in names[call.layout]:
@@ -76,7 +76,7 @@ def size_of(placed, call, operand):
 
 
 def barriers(runner):
-    return [bool(words[BARRIER // 8]) for words in runner._placed.words]
+    return runner._placed.barriers
 
 
 def overlap(a, b):
