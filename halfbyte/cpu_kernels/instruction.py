@@ -150,14 +150,14 @@ UNPACKED, SCALES = 768, 512
 PLACE = 2048
 """Bytes of the integer sums of 16 tokens x 16 rows in two planes."""
 PLACES = BLOCK * UNPACKED
-PARTIAL = PLACES + 2 * PART * PLACE
-"""Where a thread's scratch holds integer sums, of PART groups with halves, and the partial sums of tokens."""
+PARTIAL = PLACES + 4 * PLACE
+"""Where a thread's scratch holds integer sums, of two groups with halves, and the partial sums of tokens."""
 SIDE_BY_SIDE = 8
 """Tokens whose activations matrix registers take together where there are fewer than 16."""
 
 
 def linear_scratch_bytes(tokens: int, columns: int) -> int:
     """What a thread keeps during matrix work: a block of unpacked groups, integer sums, the partial sums of 16 rows of
-    all tokens, and the activations of up to 15 tokens side by side.
+    all tokens, and up to 15 tokens side by side, activations with a record of 16 bytes for 32.
     """
-    return PARTIAL + 64 * tokens + 2 * (2 * SIDE_BY_SIDE * columns)
+    return PARTIAL + 64 * (tokens + SIDE_BY_SIDE) + 2 * SIDE_BY_SIDE * (2 * columns + columns // 2)

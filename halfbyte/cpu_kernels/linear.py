@@ -27,7 +27,7 @@ COUNT, WEIGHTS, X, SUMS, X_STRIDE, COLUMNS, ROWS, PER_TILE, *_ = LAYOUTS["linear
 LONG = (0,) * active.isa.tokens[0]
 MIDDLE = (0,) * active.isa.tokens[-2]
 TWO, ONE = (0, 0), (0,)
-SEVERAL = 4
+SEVERAL = 5
 """From so many tokens on, unpacked weights are worth being put down."""
 
 

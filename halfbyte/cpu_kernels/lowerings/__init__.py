@@ -1,7 +1,7 @@
 """The few vector ops that differ by instruction set, one file each; `active` holds those being compiled for.
 
 A lowering file offers `dot4` and `pause`, `from_half` and `to_half` where the CPU cannot convert halves, `field` and
-`look_up` where it has instructions for these, and `begin_dots`, `end_dots`, `sum_eight`, `read_sums`, `enter`, `leave`
+`look_up` where it has instructions for these, and `begin_dots`, `end_dots`, `sum_eight`, `read_eight`, `enter`, `leave`
 where it has matrix registers.
 """
 
@@ -30,7 +30,7 @@ class Active:
     begin_dots: Callable[..., None] | None
     end_dots: Callable[..., list[Any]] | None
     sum_eight: Callable[..., None] | None
-    read_sums: Callable[..., Any] | None
+    read_eight: Callable[..., list[Any]] | None
     enter: Callable[..., None] | None
     leave: Callable[..., None] | None
 
@@ -44,7 +44,7 @@ class Active:
         self.field = getattr(module, "field", _field)
         self.look_up = getattr(module, "look_up", _look_up)
         self.begin_dots, self.end_dots = getattr(module, "begin_dots", None), getattr(module, "end_dots", None)
-        self.sum_eight, self.read_sums = getattr(module, "sum_eight", None), getattr(module, "read_sums", None)
+        self.sum_eight, self.read_eight = getattr(module, "sum_eight", None), getattr(module, "read_eight", None)
         self.enter, self.leave = getattr(module, "enter", None), getattr(module, "leave", None)
 
 

@@ -24,7 +24,7 @@ __all__ = [
     "leave",
     "look_up",
     "pause",
-    "read_sums",
+    "read_eight",
     "sum_eight",
 ]
 
@@ -89,9 +89,9 @@ def sum_eight(builder: Any, chunks: Any, x: Any, place: Any) -> None:
     _store(builder, _SUMS, place)
 
 
-def read_sums(builder: Any, place: Any) -> Any:
-    """One token's sums from what `sum_eight` stored."""
-    return _combine(builder, place, 64)
+def read_eight(builder: Any, place: Any) -> list[Any]:
+    """The sums that `sum_eight` stored."""
+    return [_combine(builder, builder.add(place, _i64(128 * t)), 64) for t in range(8)]
 
 
 def _combine(builder: Any, place: Any, apart: int) -> Any:
