@@ -81,11 +81,9 @@ def _compile_missing(isa: Isa, names: Sequence[str], progress: Progress | None) 
         return 0
     if progress:
         progress("compile", 0, len(missing))
-    # The slowest kernels first, dealt out in turn, so that no process is left with all of them.
-    missing.sort(key=lambda name: not name.startswith("linear"))
     workers = min(len(missing), max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1), 8)
     with tempfile.TemporaryFile("w+") as complaints:
-        processes = [_start(isa, folder, missing[i::workers], complaints) for i in range(workers)]
+        processes = [_start(isa, folder, share, complaints) for share in shares(missing, workers)]
         try:
             _watch(processes, len(missing), progress)
         finally:
@@ -96,6 +94,19 @@ def _compile_missing(isa: Isa, names: Sequence[str], progress: Progress | None) 
             complaints.seek(0)
             raise ResourceError(f"compiling kernels for {isa.name} failed: {_last_line(complaints.read())}")
     return len(missing)
+
+
+_SECONDS = {"attention": 20.0, "linear": 4.0}
+"""About how long kernels take to compile; others take half a second."""
+
+
+def shares(names: Sequence[str], workers: int) -> list[list[str]]:
+    """Names for each of `workers` processes, the slowest first, so that all end at about the same time."""
+    seconds = {name: _SECONDS.get(name.partition("_")[0], 0.5) for name in names}
+    result: list[list[str]] = [[] for _ in range(workers)]
+    for name in sorted(names, key=lambda name: -seconds[name]):
+        min(result, key=lambda share: sum(seconds[other] for other in share)).append(name)
+    return result
 
 
 def _start(isa: Isa, folder: Path, names: Sequence[str], complaints: Any) -> subprocess.Popen[str]:

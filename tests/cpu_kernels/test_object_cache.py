@@ -171,3 +171,15 @@ def test_a_kernel_that_does_not_exist_is_told():
 
     with pytest.raises(UnsupportedError, match="no kernel is called 'turnip'; known: linear"):
         module_of("turnip")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_processes_share_kernels_so_that_none_is_left_with_the_slow_ones(workers):
+    slow = ["attention_f16_f16", "linear_q4_k", "linear_q6_k", "linear_q5_0", "linear_q8_0"]
+    names = [*(f"pack_{number}" for number in range(10)), *slow]
+    dealt = loader.shares(names, workers)
+    assert sorted(name for share in dealt for name in share) == sorted(names)
+    assert all(dealt)
+    assert {share[0] for share in dealt} >= set(slow[: min(workers, len(slow))])
+    if workers == 2:
+        assert len([name for share in dealt if "attention_f16_f16" in share for name in share if name in slow]) == 1
