@@ -189,6 +189,8 @@ def _rope(low: Lowering, op: ir.Rope, later: tuple[ir.Op, ...]) -> None:
 
 def _kv_write(low: Lowering, op: ir.KvWrite, later: tuple[ir.Op, ...]) -> None:
     layer = low.program.kv_layers[op.layer]
+    if op.k is None:
+        raise UnsupportedError("the CPU backend has no kernel that keeps values without keys")
     operands: dict[str, Operand] = {
         "k": Ref(op.k),
         "v": Ref(op.v),

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from .program import (
-    Add,
-    Attention,
-    Embed,
-    GatedAct,
-    KvWrite,
-    Linear,
-    Op,
-    Program,
-    RmsNorm,
-    Rope,
-    Scale,
-    Softcap,
-    TakeRows,
-    Tap,
-)
+from .op_rules import RULES, Shape, shapes_of
+from .program import Attention, Combine, Dispatch, ExpertLinear, KvWrite, Op, Program, ShortConv, TakeRows
 
-Rows = Literal["tokens", "asked"]
-Shape = tuple[int, int]
+RowsOf = Literal["tokens", "asked"]
+ROUTED = (Dispatch, ExpertLinear, Combine)
+
+
+class Rows(NamedTuple):
+    """What rows stand for: tokens or asked-for ones, or behind `Dispatch` the experts that `route` gives them."""
+
+    of: RowsOf
+    route: str | None = None
+
+
+TOKENS, ASKED = Rows("tokens"), Rows("asked")
 
 
 def check(program: Program) -> None:
     """Raise `AssertionError` with everything that is wrong: a broken program is a builder's bug, never a file's."""
     problems = list(_flow_problems(program))
     for index, op in enumerate(program.ops):
-        rule = _RULES.get(type(op))
+        rule = RULES.get(type(op))
         found = ["is of an unknown kind"] if rule is None else _complaints(rule, op, program)
         problems += [f"op {index} ({type(op).__name__}): {text}" for text in found]
     problems += _weight_problems(program)
@@ -41,7 +36,7 @@ def check(program: Program) -> None:
 
 def weight_shapes(program: Program) -> dict[str, Shape]:
     """(N, M) that each weight of a sound program must have."""
-    return {name: shape for op in program.ops for name, shape in _shapes_of(op, program)}
+    return {name: shape for op in program.ops for name, shape in shapes_of(op, program)}
 
 
 def _complaints(rule: Callable[[Any, Program], Iterator[str]], op: Op, program: Program) -> list[str]:
@@ -50,7 +45,7 @@ def _complaints(rule: Callable[[Any, Program], Iterator[str]], op: Op, program: 
 
 
 def _flow_problems(program: Program) -> Iterator[str]:
-    """Order of writes and reads, of values and of KV layers, and whether rows are tokens or asked-for tokens."""
+    """Order of writes and reads, of values and of KV layers, and what the rows of values stand for."""
     rows: dict[str, Rows] = {}
     read: set[str] = {program.logits}
     stored: set[int] = set()
@@ -60,29 +55,53 @@ def _flow_problems(program: Program) -> Iterator[str]:
             if name not in rows:
                 yield f"{where}: reads {name!r} before it is written"
         read.update(op.reads())
-        kinds = {rows[name] for name in op.reads() if name in rows}
-        if len(kinds) > 1:
-            yield f"{where}: mixes rows of all tokens with rows of asked-for tokens"
-        if isinstance(op, (KvWrite, Attention, TakeRows)) and kinds == {"asked"}:
-            yield f"{where}: wants rows of all tokens"
-        if isinstance(op, KvWrite):
-            if op.layer in stored:
-                yield f"{where}: KV layer {op.layer} is written twice"
-            stored.add(op.layer)
-        if isinstance(op, Attention) and op.layer not in stored:
-            yield f"{where}: KV layer {op.layer} is attended to before it is written"
-        kind: Rows = "asked" if isinstance(op, TakeRows) or kinds == {"asked"} else "tokens"
+        yield from (f"{where}: {text}" for text in _rows_problems(op, rows))
+        yield from (f"{where}: {text}" for text in _kv_problems(op, stored))
         for name in op.writes():
             if name in rows:
                 yield f"{where}: writes {name!r} a second time"
-            rows[name] = kind
+            rows[name] = _rows_of(op, rows)
     yield from _end_problems(program, rows, read, stored)
 
 
+def _rows_problems(op: Op, rows: dict[str, Rows]) -> Iterator[str]:
+    """Whether an op gets rows of the kinds that it can work on."""
+    kinds = {name: rows[name] for name in op.reads() if name in rows}
+    if len({kind.of for kind in kinds.values()}) > 1:
+        yield "mixes rows of all tokens with rows of asked-for tokens"
+    if isinstance(op, (KvWrite, Attention, TakeRows)) and any(kind != TOKENS for kind in kinds.values()):
+        yield "wants rows of all tokens"
+    if isinstance(op, ROUTED):
+        route, x = kinds.get(op.route, TOKENS), kinds.get(op.x, TOKENS)
+        if route.route is not None or x.route != (None if isinstance(op, Dispatch) else op.route):
+            yield f"wants rows that {op.route!r} dealt out" if x.route is None else "wants a row a token"
+    elif len({kind.route for kind in kinds.values()}) > 1:
+        yield "mixes rows of tokens with rows of their experts"
+
+
+def _rows_of(op: Op, rows: dict[str, Rows]) -> Rows:
+    """What the rows stand for that an op writes."""
+    kinds = [rows[name] for name in op.reads() if name in rows]
+    of: RowsOf = "asked" if isinstance(op, TakeRows) or any(kind.of == "asked" for kind in kinds) else "tokens"
+    if isinstance(op, ROUTED):
+        return Rows(of, None if isinstance(op, Combine) else op.route)
+    return Rows(of, kinds[0].route if kinds else None)
+
+
+def _kv_problems(op: Op, stored: set[int]) -> Iterator[str]:
+    """KV layers are written once, and before anyone looks."""
+    if isinstance(op, KvWrite):
+        if op.layer in stored:
+            yield f"KV layer {op.layer} is written twice"
+        stored.add(op.layer)
+    if isinstance(op, (Attention, ShortConv)) and op.layer not in stored:
+        yield f"KV layer {op.layer} is attended to before it is written"
+
+
 def _end_problems(program: Program, rows: dict[str, Rows], read: set[str], stored: set[int]) -> Iterator[str]:
-    if rows.get(program.logits) != "asked":
+    if rows.get(program.logits) != ASKED:
         yield f"the logits {program.logits!r} are not made for the asked-for rows"
-    if program.widths.get(program.logits) != program.vocab_size:
+    if program.widths.get(program.logits) != program.vocab_size and not program.encoder:
         yield f"the logits are {program.widths.get(program.logits)} wide for a vocabulary of {program.vocab_size}"
     for name in rows.keys() - read:
         yield f"{name!r} is never read"
@@ -95,99 +114,6 @@ def _end_problems(program: Program, rows: dict[str, Rows], read: set[str], store
 def _weight_problems(program: Program) -> Iterator[str]:
     seen: dict[str, Shape] = {}
     for op in program.ops:
-        for name, shape in _shapes_of(op, program):
+        for name, shape in shapes_of(op, program):
             if seen.setdefault(name, shape) != shape:
                 yield f"weight {name!r} is used as {seen[name]} and as {shape}"
-
-
-def _shapes_of(op: Op, program: Program) -> Iterator[tuple[str, Shape]]:
-    widths = program.widths
-    if isinstance(op, Embed):
-        yield op.table, (program.vocab_size, widths.get(op.out, 0))
-    elif isinstance(op, RmsNorm):
-        yield op.weight, (1, widths.get(op.x, 0) // max(1, op.groups))
-    elif isinstance(op, Linear):
-        yield op.weight, (widths.get(op.out, 0), widths.get(op.x, 0))
-        if op.bias is not None:
-            yield op.bias, (1, widths.get(op.out, 0))
-
-
-def _same_width(op: Op, program: Program) -> Iterator[str]:
-    found = {name: program.widths[name] for name in op.reads() + op.writes()}
-    if len(set(found.values())) > 1:
-        yield "widths differ: " + ", ".join(f"{name} {width}" for name, width in found.items())
-
-
-def _free(op: Op, program: Program) -> Iterator[str]:
-    """Any input and output width will do: the weight's shape follows from them."""
-    yield from ()
-
-
-def _check_norm(op: RmsNorm, program: Program) -> Iterator[str]:
-    yield from _same_width(op, program)
-    if op.groups < 1 or program.widths[op.x] % op.groups:
-        yield f"{op.groups} groups do not divide {program.widths[op.x]}"
-    if not 0 < op.eps < math.inf:
-        yield f"eps is {op.eps}"
-
-
-def _check_rope(op: Rope, program: Program) -> Iterator[str]:
-    yield from _same_width(op, program)
-    width, turned = program.widths[op.x], 2 * len(op.table.inv_freq)
-    if op.heads < 1 or width % op.heads:
-        yield f"{op.heads} heads do not divide {width}"
-    elif turned > width // op.heads:
-        yield f"{turned} channels turn in heads of {width // op.heads}"
-    if not all(map(math.isfinite, (*op.table.inv_freq, op.table.magnitude))):
-        yield "the rope table holds values that are not finite"
-
-
-def _check_kv_write(op: KvWrite, program: Program) -> Iterator[str]:
-    if not 0 <= op.layer < len(program.kv_layers):
-        yield f"there is no KV layer {op.layer}"
-        return
-    layer = program.kv_layers[op.layer]
-    for name, size in ((op.k, layer.key_size), (op.v, layer.value_size)):
-        if program.widths[name] != layer.kv_heads * size:
-            yield f"{name!r} is {program.widths[name]} wide, KV layer {op.layer} holds {layer.kv_heads} heads of {size}"
-
-
-def _check_attention(op: Attention, program: Program) -> Iterator[str]:
-    if not 0 <= op.layer < len(program.kv_layers):
-        yield f"there is no KV layer {op.layer}"
-        return
-    layer = program.kv_layers[op.layer]
-    for name in ("kv_heads", "key_size", "value_size", "window"):
-        if getattr(op, name) != getattr(layer, name):
-            yield f"{name} is {getattr(op, name)}, of KV layer {op.layer} {getattr(layer, name)}"
-    if op.kv_heads < 1 or op.heads % op.kv_heads:
-        yield f"{op.kv_heads} KV heads do not divide {op.heads} heads"
-    for value, size in ((op.q, op.key_size), (op.out, op.value_size)):
-        if program.widths[value] != op.heads * size:
-            yield f"{value!r} is {program.widths[value]} wide, not {op.heads} heads of {size}"
-    if not math.isfinite(op.scale) or (op.window is not None and op.window < 1):
-        yield f"scale is {op.scale}, window {op.window}"
-    if op.softcap is not None and not 0 < op.softcap < math.inf:
-        yield f"softcap is {op.softcap}"
-
-
-def _check_softcap(op: Softcap, program: Program) -> Iterator[str]:
-    yield from _same_width(op, program)
-    if not 0 < op.cap < math.inf:
-        yield f"cap is {op.cap}"
-
-
-_RULES: dict[type[Op], Callable[[Any, Program], Iterator[str]]] = {
-    Embed: _free,
-    RmsNorm: _check_norm,
-    Linear: _free,
-    Rope: _check_rope,
-    KvWrite: _check_kv_write,
-    Attention: _check_attention,
-    GatedAct: _same_width,
-    Add: _same_width,
-    TakeRows: _same_width,
-    Scale: _same_width,
-    Softcap: _check_softcap,
-    Tap: _free,
-}

@@ -7,20 +7,24 @@ matter, not for training: gradients of matrices are given as their two factors, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .gradient_experts import EXPERT_BACKWARD
+from .gradient_kv import KV_BACKWARD
 from .program import (
+    Act,
     Activation,
     Add,
-    Attention,
+    AddVector,
     Embed,
+    EmbedPositions,
     GatedAct,
     KvWrite,
+    LayerNorm,
     Linear,
+    Mul,
     Op,
     Program,
     RmsNorm,
@@ -30,34 +34,11 @@ from .program import (
     TakeRows,
     Tap,
 )
-from .reference_ops import Floats, State, activate
+from .reference_ops import activate, gate_with
+from .reference_state import Floats
+from .reverse import Reverse
 
-MatrixSeen = Callable[[str, Floats, Floats], None]
-"""`seen(weight, g, x)`: the gradient of a matrix is `g.T @ x`, g [T, N], x [T, M]."""
-RowsSeen = Callable[[str, NDArray[np.int32], Floats], None]
-"""`seen(table, ids, g)`: row `ids[t]` of a table has the gradient `g[t]`, [T, D], summed where ids repeat."""
-
-_STEP = np.float32(1 / 64)
-
-
-@dataclass
-class Reverse:
-    """A step that was run, gradients by value name, and who is told of those of matrices and tables.
-
-    A value that nobody needed has no gradient. Every sequence must have all its tokens in this step.
-    """
-
-    state: State
-    matrix: MatrixSeen
-    rows: RowsSeen
-    grads: dict[str, Floats] = field(default_factory=dict)
-    keys: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
-    """Gradients of the keys and values of a KV layer."""
-    written: dict[int, KvWrite] = field(default_factory=dict)
-
-    def add(self, name: str, grad: Floats) -> None:
-        """One more way in which a value matters."""
-        self.grads[name] = self.grads[name] + grad if name in self.grads else grad
+_STEP, _TWO = np.float32(1 / 64), np.float32(1 / 32)
 
 
 def backward(program: Program, reverse: Reverse, logits: Floats) -> None:
@@ -76,6 +57,21 @@ def embed(op: Embed, reverse: Reverse, grad: Floats) -> None:
     reverse.rows(op.table, reverse.state.batch.ids, grad * np.float32(op.scale))
 
 
+def embed_positions(op: EmbedPositions, reverse: Reverse, grad: Floats) -> None:
+    """To the rows of the positions."""
+    reverse.rows(op.table, reverse.state.batch.positions, grad)
+
+
+def layer_norm(op: LayerNorm, reverse: Reverse, grad: Floats) -> None:
+    """What lies along the normed row, and what moves all of it alike, is lost in the norm."""
+    x = reverse.state.values[op.x]
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    inverse = 1 / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + np.float32(op.eps))
+    normed, weighted = centred * inverse, grad * reverse.state.weight(op.weight)
+    along = np.mean(weighted * normed, axis=-1, keepdims=True)
+    reverse.add(op.x, inverse * (weighted - np.mean(weighted, axis=-1, keepdims=True) - normed * along))
+
+
 def rms_norm(op: RmsNorm, reverse: Reverse, grad: Floats) -> None:
     """What lies along the normed row itself is lost in the norm."""
     x = reverse.state.values[op.x]
@@ -89,7 +85,7 @@ def rms_norm(op: RmsNorm, reverse: Reverse, grad: Floats) -> None:
 
 def linear(op: Linear, reverse: Reverse, grad: Floats) -> None:
     """Through the matrix, transposed."""
-    reverse.matrix(op.weight, grad, reverse.state.values[op.x])
+    reverse.matrix(op.weight, grad, reverse.state.values[op.x], 0)
     reverse.add(op.x, grad @ reverse.state.weight(op.weight))
 
 
@@ -107,72 +103,40 @@ def rope(op: Rope, reverse: Reverse, grad: Floats) -> None:
     reverse.add(op.x, heads.reshape(grad.shape))
 
 
-def kv_write(op: KvWrite, reverse: Reverse, grad: None) -> None:
-    """What attention found out about keys and values."""
-    if op.layer in reverse.keys:
-        keys, values = reverse.keys.pop(op.layer)
-        reverse.add(op.k, keys)
-        reverse.add(op.v, values)
-
-
-def attention(op: Attention, reverse: Reverse, grad: Floats) -> None:
-    """Each sequence by itself."""
-    state, batch = reverse.state, reverse.state.batch
-    write = reverse.written[op.layer]
-    q, k, v = state.values[op.q], state.values[write.k], state.values[write.v]
-    found = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
-    for sequence in range(len(batch.seq_len)):
-        mine = np.flatnonzero(batch.seq_of == sequence)
-        parts = _attend(op, q[mine], k[mine], v[mine], batch.positions[mine], grad[mine])
-        for whole, part in zip(found, parts, strict=True):
-            whole[mine] = part.reshape(len(mine), -1)
-    reverse.add(op.q, found[0])
-    before = reverse.keys.get(op.layer)
-    reverse.keys[op.layer] = found[1:] if before is None else (before[0] + found[1], before[1] + found[2])
-
-
-def _attend(
-    op: Attention, q: Floats, k: Floats, v: Floats, positions: NDArray[np.int32], grad: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """q[n, K, G, C] k[n, K, C] v[n, K, Cv] as rows; gradients of the same shapes."""
-    q = q.reshape(len(q), op.kv_heads, -1, op.key_size)
-    k, v = k.reshape(len(k), op.kv_heads, op.key_size), v.reshape(len(v), op.kv_heads, op.value_size)
-    grad = grad.reshape(len(q), op.kv_heads, -1, op.value_size)
-    scores = np.einsum("tkgc,skc->tkgs", q, k, optimize=True) * np.float32(op.scale)
-    slope = np.float32(1)
-    if op.softcap is not None:
-        bent = np.tanh(scores / np.float32(op.softcap))
-        scores, slope = np.float32(op.softcap) * bent, 1 - bent * bent
-    distance = positions[:, None] - positions[None, :]
-    hidden = (distance < 0) | (distance >= (op.window or np.iinfo(np.int32).max))
-    scores = np.where(hidden[:, None, None, :], np.float32(-np.inf), scores)
-    share = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    share /= share.sum(axis=-1, keepdims=True)
-    of_share = np.einsum("tkgc,skc->tkgs", grad, v, optimize=True)
-    of_scores = share * (of_share - (share * of_share).sum(axis=-1, keepdims=True)) * slope * np.float32(op.scale)
-    return (
-        np.einsum("tkgs,skc->tkgc", of_scores, k, optimize=True),
-        np.einsum("tkgs,tkgc->skc", of_scores, q, optimize=True),
-        np.einsum("tkgs,tkgc->skc", share, grad, optimize=True),
-    )
-
-
 def gated_act(op: GatedAct, reverse: Reverse, grad: Floats) -> None:
-    """To both factors."""
+    """To both factors, by a small step of each to either side, which serves every activation there is."""
     gate, up = reverse.state.values[op.gate], reverse.state.values[op.up]
-    reverse.add(op.gate, grad * up * slope_of(op.act, gate))
-    reverse.add(op.up, grad * activate(op.act, gate))
+    of_gate = (gate_with(op.act, gate + _STEP, up) - gate_with(op.act, gate - _STEP, up)) / _TWO
+    of_up = (gate_with(op.act, gate, up + _STEP) - gate_with(op.act, gate, up - _STEP)) / _TWO
+    reverse.add(op.gate, np.asarray(grad * of_gate, np.float32))
+    reverse.add(op.up, np.asarray(grad * of_up, np.float32))
+
+
+def act(op: Act, reverse: Reverse, grad: Floats) -> None:
+    """By the slope."""
+    reverse.add(op.x, grad * slope_of(op.act, reverse.state.values[op.x]))
 
 
 def slope_of(kind: Activation, x: Floats) -> Floats:
-    """By a small step to either side, which serves every activation there is."""
-    return (activate(kind, x + _STEP) - activate(kind, x - _STEP)) / (2 * _STEP)
+    """By a small step to either side."""
+    return (activate(kind, x + _STEP) - activate(kind, x - _STEP)) / _TWO
 
 
 def add(op: Add, reverse: Reverse, grad: Floats) -> None:
     """To both."""
     reverse.add(op.a, grad)
     reverse.add(op.b, grad)
+
+
+def mul(op: Mul, reverse: Reverse, grad: Floats) -> None:
+    """To each by the other."""
+    reverse.add(op.a, grad * reverse.state.values[op.b])
+    reverse.add(op.b, grad * reverse.state.values[op.a])
+
+
+def add_vector(op: AddVector, reverse: Reverse, grad: Floats) -> None:
+    """As it is."""
+    reverse.add(op.x, grad)
 
 
 def take_rows(op: TakeRows, reverse: Reverse, grad: Floats) -> None:
@@ -199,15 +163,20 @@ def tap(op: Tap, reverse: Reverse, grad: Floats) -> None:
 
 BACKWARD: dict[type[Op], Callable[[Any, Reverse, Any], None]] = {
     Embed: embed,
+    EmbedPositions: embed_positions,
+    LayerNorm: layer_norm,
     RmsNorm: rms_norm,
     Linear: linear,
     Rope: rope,
-    KvWrite: kv_write,
-    Attention: attention,
     GatedAct: gated_act,
+    Act: act,
     Add: add,
+    Mul: mul,
+    AddVector: add_vector,
     TakeRows: take_rows,
     Scale: scale,
     Softcap: softcap,
     Tap: tap,
+    **KV_BACKWARD,
+    **EXPERT_BACKWARD,
 }

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UnsupportedError
+from .program import KvLayer
 
 BLOCK = 32
 """Channels that share a scale."""
@@ -52,6 +53,8 @@ KV_TYPES = ("f16", "q8_0", "q4_0")
 
 def rounded(kind: str, x: Floats) -> Floats:
     """f32[..., C] as a store of type `kind` gives it back."""
+    if x.shape[-1] == 0:
+        return x
     blocks = [ROUND[kind](x[..., i : i + BLOCK]) for i in range(0, x.shape[-1], BLOCK)]
     return np.concatenate(blocks, axis=-1)
 
@@ -67,6 +70,12 @@ class KvTypes:
     def name(self) -> str:
         """What `kv_types` makes these of."""
         return self.keys if self.keys == self.values else f"{self.keys}/{self.values}"
+
+    def of(self, layer: KvLayer) -> KvTypes:
+        """Those of one layer."""
+        if not layer.exact:
+            return self
+        return KvTypes(*(kind if kind in ("f32", "f16") else "f16" for kind in (self.keys, self.values)))
 
     def token_bytes(self, key_size: int, value_size: int) -> int:
         """Bytes of a token under one head."""

@@ -13,7 +13,8 @@ from .backend import Span, Weight
 from .kv_types import KvTypes
 from .program import Op, Program, StepBatch
 from .reference_kv import PagedKv
-from .reference_ops import OPS, State
+from .reference_ops import OPS
+from .reference_state import State
 
 
 class ReferenceExecutable:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,18 +20,19 @@ class PagedKv:
     """
 
     def __init__(self, layers: tuple[KvLayer, ...], n_pages: int, page_len: int, types: KvTypes) -> None:
-        self.page_len, self._types = page_len, types
+        self.page_len = page_len
+        self._types = [types.of(kv) for kv in layers]
         head = (n_pages, page_len)
-        of_keys, of_values = (np.float16 if kind == "f16" else np.float32 for kind in (types.keys, types.values))
-        self.keys = [np.full((*head, kv.kv_heads, kv.key_size), np.nan, of_keys) for kv in layers]
-        self.values = [np.full((*head, kv.kv_heads, kv.value_size), np.nan, of_values) for kv in layers]
+        each = list(zip(layers, self._types, strict=True))
+        self.keys = [np.full((*head, kv.kv_heads, kv.key_size), np.nan, _dtype(own.keys)) for kv, own in each]
+        self.values = [np.full((*head, kv.kv_heads, kv.value_size), np.nan, _dtype(own.values)) for kv, own in each]
 
     def write(self, layer: int, slots: NDArray[np.int32], k: Floats, v: Floats) -> None:
         """Store k[T, K*C] and v[T, K*Cv] in `slots`."""
         page, offset = np.divmod(slots, self.page_len)
         for store, rows, kind in (
-            (self.keys[layer], k, self._types.keys),
-            (self.values[layer], v, self._types.values),
+            (self.keys[layer], k, self._types[layer].keys),
+            (self.values[layer], v, self._types[layer].values),
         ):
             store[page, offset] = rounded(kind, rows.reshape(len(slots), *store.shape[2:]))
 
@@ -69,3 +72,7 @@ class PagedKv:
     def n_bytes(self) -> int:
         """Bytes of all pages."""
         return sum(store.nbytes for store in self.keys + self.values)
+
+
+def _dtype(kind: str) -> type[np.floating[Any]]:
+    return np.float16 if kind == "f16" else np.float32

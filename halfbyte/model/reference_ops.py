@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .backend import Weight
 from .program import (
+    Act,
     Activation,
     Add,
-    Attention,
+    AddVector,
     Embed,
+    EmbedPositions,
+    Gate,
     GatedAct,
-    KvWrite,
+    LayerNorm,
     Linear,
+    Mul,
     Op,
     RmsNorm,
     Rope,
     Scale,
     Softcap,
-    StepBatch,
     TakeRows,
     Tap,
 )
-from .reference_kv import PagedKv
-
-Floats = NDArray[np.float32]
-
-
-@dataclass
-class State:
-    """What ops work on: the step, the values so far, the KV pages, and weights decoded when first used."""
-
-    batch: StepBatch
-    kv: PagedKv
-    weights: Mapping[str, Weight]
-    decoded: dict[str, Floats]
-    values: dict[str, Floats] = field(default_factory=dict)
-
-    def weight(self, name: str) -> Floats:
-        """f32[N, M]."""
-        if name not in self.decoded:
-            self.decoded[name] = self.weights[name].decode()
-        return self.decoded[name]
+from .reference_expert_ops import EXPERT_OPS
+from .reference_kv_ops import KV_OPS
+from .reference_state import Floats, State
 
 
 def embed(op: Embed, state: State) -> None:
@@ -55,6 +38,12 @@ def embed(op: Embed, state: State) -> None:
     table = state.weights[op.table]
     rows = table.format.decode(table.data[state.batch.ids])
     state.values[op.out] = rows * np.float32(op.scale)
+
+
+def embed_positions(op: EmbedPositions, state: State) -> None:
+    """Rows by position."""
+    table = state.weights[op.table]
+    state.values[op.out] = table.format.decode(table.data[state.batch.positions])
 
 
 def rms_norm(op: RmsNorm, state: State) -> None:
@@ -67,9 +56,19 @@ def rms_norm(op: RmsNorm, state: State) -> None:
     state.values[op.out] = (normed * state.weight(op.weight)).reshape(x.shape)
 
 
+def layer_norm(op: LayerNorm, state: State) -> None:
+    """Mean and variance of each row, in float32."""
+    x = state.values[op.x]
+    centred = x - np.mean(x, axis=-1, keepdims=True, dtype=np.float32)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True, dtype=np.float32)
+    normed = (centred / np.sqrt(variance + np.float32(op.eps))).astype(np.float32, copy=False)
+    out = normed * state.weight(op.weight)
+    state.values[op.out] = out if op.bias is None else out + state.weight(op.bias)
+
+
 def linear(op: Linear, state: State) -> None:
     """One matrix product."""
-    out = state.values[op.x] @ state.weight(op.weight).T
+    out = state.product(state.values[op.x], op.weight)
     state.values[op.out] = out if op.bias is None else out + state.weight(op.bias)
 
 
@@ -88,51 +87,28 @@ def rope(op: Rope, state: State) -> None:
     state.values[op.out] = heads.reshape(x.shape)
 
 
-def kv_write(op: KvWrite, state: State) -> None:
-    """Rounded to what the pages hold."""
-    state.kv.write(op.layer, state.batch.slots, state.values[op.k], state.values[op.v])
-
-
-def attention(op: Attention, state: State) -> None:
-    """Each sequence by itself: its tokens of this step against all its slots that one of them may see."""
-    batch = state.batch
-    q = state.values[op.q]
-    out = np.zeros((len(q), op.heads * op.value_size), np.float32)
-    for sequence, length in enumerate(batch.seq_len):
-        mine = np.flatnonzero(batch.seq_of == sequence)
-        if len(mine) == 0:
-            continue
-        positions = batch.positions[mine]
-        start = 0 if op.window is None else max(0, int(positions.min()) - op.window + 1)
-        k, v = state.kv.read(op.layer, batch.page_table[sequence], start, int(length))
-        out[mine] = attend(op, q[mine], k, v, positions, np.arange(start, length))
-    state.values[op.out] = out
-
-
-def attend(
-    op: Attention, q: Floats, k: Floats, v: Floats, positions: NDArray[np.int32], seen: NDArray[np.intp]
-) -> Floats:
-    """q[n, H*C] at `positions` over k[m, K, C], v[m, K, Cv] at positions `seen`; gives [n, H*Cv]."""
-    grouped = q.reshape(len(q), op.kv_heads, op.heads // op.kv_heads, op.key_size)
-    scores = np.einsum("tkgc,skc->tkgs", grouped, k) * np.float32(op.scale)
-    if op.softcap is not None:
-        scores = np.float32(op.softcap) * np.tanh(scores / np.float32(op.softcap))
-    distance: NDArray[np.intp] = positions[:, None] - seen[None, :]
-    hidden = np.asarray(distance < 0)
-    if op.window is not None:
-        hidden |= distance >= op.window
-    scores = np.where(hidden[:, None, None, :], np.float32(-np.inf), scores)
-    weight = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weight /= weight.sum(axis=-1, keepdims=True)
-    # A slot that nobody may see can hold anything, NaN included, which zero weight would not hide.
-    visible = np.where(np.all(hidden, axis=0, keepdims=True).T[:, :, None], np.float32(0), v)
-    mixed: Floats = np.einsum("tkgs,skc->tkgc", weight, visible)
-    return mixed.reshape(len(q), op.heads * op.value_size)
-
-
 def gated_act(op: GatedAct, state: State) -> None:
     """The gate goes through the activation, then both are multiplied."""
-    state.values[op.out] = activate(op.act, state.values[op.gate]) * state.values[op.up]
+    state.values[op.out] = gate_with(op.act, state.values[op.gate], state.values[op.up])
+
+
+def gate_with(kind: Gate, gate: Floats, up: Floats) -> Floats:
+    """The gated activations by name."""
+    return _swiglu_oai(gate, up) if kind == "swiglu_oai" else activate(kind, gate) * up
+
+
+OAI_SLOPE, OAI_LIMIT = np.float32(1.702), np.float32(7)
+
+
+def _swiglu_oai(gate: Floats, up: Floats) -> Floats:
+    gate, up = np.minimum(gate, OAI_LIMIT), np.clip(up, -OAI_LIMIT, OAI_LIMIT)
+    with np.errstate(over="ignore"):
+        return np.asarray(gate / (1 + np.exp(-OAI_SLOPE * gate)) * (up + 1), np.float32)
+
+
+def act(op: Act, state: State) -> None:
+    """One activation."""
+    state.values[op.out] = activate(op.act, state.values[op.x])
 
 
 def activate(kind: Activation, x: Floats) -> Floats:
@@ -153,6 +129,16 @@ def activate(kind: Activation, x: Floats) -> Floats:
 def add(op: Add, state: State) -> None:
     """Elementwise."""
     state.values[op.out] = state.values[op.a] + state.values[op.b]
+
+
+def mul(op: Mul, state: State) -> None:
+    """Elementwise."""
+    state.values[op.out] = state.values[op.a] * state.values[op.b]
+
+
+def add_vector(op: AddVector, state: State) -> None:
+    """To every row."""
+    state.values[op.out] = state.values[op.x] + state.weight(op.vector)
 
 
 def take_rows(op: TakeRows, state: State) -> None:
@@ -176,15 +162,20 @@ def tap(op: Tap, state: State) -> None:
 
 OPS: dict[type[Op], Callable[[Any, State], None]] = {
     Embed: embed,
+    EmbedPositions: embed_positions,
+    LayerNorm: layer_norm,
     RmsNorm: rms_norm,
     Linear: linear,
     Rope: rope,
-    KvWrite: kv_write,
-    Attention: attention,
     GatedAct: gated_act,
+    Act: act,
     Add: add,
+    Mul: mul,
+    AddVector: add_vector,
     TakeRows: take_rows,
     Scale: scale,
     Softcap: softcap,
     Tap: tap,
+    **KV_OPS,
+    **EXPERT_OPS,
 }

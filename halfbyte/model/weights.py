@@ -8,7 +8,8 @@ import re
 from ..errors import FormatError, UnsupportedError
 from ..formats import GGUFFile
 from .backend import Weight
-from .check import Shape, weight_shapes
+from .check import weight_shapes
+from .op_rules import Shape
 from .program import Program
 from .rope_factors import NAME as ROPE_FACTORS
 

@@ -9,11 +9,13 @@ from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.archs import ARCHS
 from halfbyte.model.backend import Weight
-from halfbyte.model.gradient import BACKWARD, Reverse, backward, slope_of
+from halfbyte.model.gradient import BACKWARD, backward, slope_of
 from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.program import Attention, Op
 from halfbyte.model.reference_kv import PagedKv
-from halfbyte.model.reference_ops import OPS, State, activate
+from halfbyte.model.reference_ops import OPS, activate
+from halfbyte.model.reference_state import State
+from halfbyte.model.reverse import Reverse
 from halfbyte.quant import FORMATS
 from tests.model.batches import step
 from tests.model.tiny import make_tiny_gguf
@@ -48,8 +50,8 @@ class Case:
     def gradients(self):
         found = {name: np.zeros(self.weights[name].shape) for name in self.weights}
 
-        def matrix(name, g, x):
-            found[name] += g.T.astype(np.float64) @ x
+        def matrix(name, g, x, first):
+            found[name][first : first + g.shape[1]] += g.T.astype(np.float64) @ x
 
         def rows(name, ids, g):
             np.add.at(found[name], ids, g)

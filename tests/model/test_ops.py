@@ -23,7 +23,8 @@ from halfbyte.model.program import (
     TakeRows,
 )
 from halfbyte.model.reference_kv import PagedKv
-from halfbyte.model.reference_ops import OPS, State, activate
+from halfbyte.model.reference_ops import OPS, activate
+from halfbyte.model.reference_state import State
 from halfbyte.quant import FORMATS
 from tests.model.batches import step
 

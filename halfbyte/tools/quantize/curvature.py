@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.backend import Progress, Weight
-from ...model.gradient import Reverse, backward
+from ...model.gradient import backward
 from ...model.kv_types import KvTypes
 from ...model.program import Program, StepBatch
 from ...model.reference_kv import PagedKv
-from ...model.reference_ops import OPS, Floats, State
+from ...model.reference_ops import OPS
+from ...model.reference_state import Floats, State
+from ...model.reverse import Reverse
 
 AT_ONCE = 2
 _PAGE = 16
@@ -84,9 +86,11 @@ def _add(
         before = sums[name].get(kind)
         sums[name][kind] = (rows, columns) if before is None else (before[0] + rows, before[1] + columns)
 
-    def matrix(name: str, g: Floats, x: Floats) -> None:
+    def matrix(name: str, g: Floats, x: Floats, first: int) -> None:
         # The squares of `g.T @ x` summed over columns and over rows, without the matrix itself.
-        put(name, "matrix", _sums(g, x), _sums(x, g))
+        rows = np.zeros(weights[name].shape[0])
+        rows[first : first + g.shape[1]] = _sums(g, x)
+        put(name, "matrix", rows, _sums(x, g))
 
     def table(name: str, ids: NDArray[np.int32], g: Floats) -> None:
         seen, places = np.unique(ids, return_inverse=True)
