@@ -3,7 +3,7 @@
 from .gguf_file import GGUFFile, open_gguf
 from .string_array import StringArray
 from .tensor_info import TensorInfo
-from .value_type import Typed
+from .value_type import Reserved, Typed
 from .writer import GGUFWriter
 
-__all__ = ["GGUFFile", "GGUFWriter", "StringArray", "TensorInfo", "Typed", "open_gguf"]
+__all__ = ["GGUFFile", "GGUFWriter", "Reserved", "StringArray", "TensorInfo", "Typed", "open_gguf"]

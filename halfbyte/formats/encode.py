@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ConfigError, nearest
 from .metadata import MAX_KEY_BYTES
-from .value_type import ARRAY_ID, NUMBERS, STRING_ID, TYPE_NAMES, Typed, ValueType
+from .value_type import ARRAY_ID, NUMBERS, STRING_ID, TYPE_NAMES, Reserved, Typed, ValueType
 
 _ONE_INTEGER = ("u32", "i32", "i64", "u64")
 _MANY_INTEGERS = ("i32", "u32", "i64", "u64")
@@ -41,8 +41,11 @@ def encode_pair(key: str, value: object) -> bytes:
     """Key, type and value. Types that are not given by `Typed` or a NumPy dtype are inferred:
 
     an int is the first of u32 i32 i64 u64 that holds it (of i32 u32 i64 u64 for all ints of a list), a float f32.
+    A `Reserved` one is zeros so far.
     """
     head = encode_name(key, "metadata key", MAX_KEY_BYTES)
+    if isinstance(value, Reserved):
+        value = Typed(np.zeros(value.count, NUMBERS[value.type].dtype), value.type)
     plain, kind = (value.value, value.type) if isinstance(value, Typed) else (value, None)
     if kind is not None and kind not in TYPE_NAMES:
         hint = nearest(kind, TYPE_NAMES) or f"; known: {', '.join(TYPE_NAMES)}"
@@ -55,6 +58,13 @@ def encode_pair(key: str, value: object) -> bytes:
         return head + struct.pack("<IIQ", ARRAY_ID, _type_id(kind), len(plain)) + body
     kind = kind or _infer(key, [plain], _ONE_INTEGER)
     return head + struct.pack("<I", _type_id(kind)) + _encode_items(key, [plain], kind)
+
+
+def encode_numbers(key: str, values: Sequence[object] | np.ndarray, room: Reserved) -> bytes:
+    """What stands in the place of a reserved array. Raises `ConfigError` where the values do not fit it."""
+    if len(values) != room.count:
+        raise ConfigError(f"{key}: {len(values)} values are given for {room.count} that were reserved", key=key)
+    return _encode_items(key, values, room.type)
 
 
 def _type_id(kind: str) -> int:

@@ -71,6 +71,15 @@ class NewFile:
             raise self._explain(error) from error
         self._written += len(data)
 
+    def settle(self) -> Path:
+        """Give it its whole size, and where it can be read before it has its name."""
+        try:
+            self._file.truncate(self.size)
+            self._file.flush()
+        except OSError as error:
+            raise self._explain(error) from error
+        return self._temporary
+
     def commit(self) -> None:
         """Make it durable and give it its name, replacing what had it."""
         try:

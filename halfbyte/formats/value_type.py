@@ -1,4 +1,4 @@
-"""`ValueType`: the kinds of metadata values a GGUF file can hold, and `Typed`, a value that says its own."""
+"""`ValueType`: the kinds of metadata values in a GGUF file, `Typed`, a value that says its own, and `Reserved`."""
 
 from __future__ import annotations
 
@@ -56,3 +56,11 @@ class Typed:
 
     value: object
     type: str
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """Room for an array of `count` numbers of `type`, for `GGUFWriter.fill` when the tensors are there."""
+
+    type: str
+    count: int

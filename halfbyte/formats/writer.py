@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 
 from ..errors import ConfigError, nearest
 from ..quant.block import BlockFormat
-from .encode import encode_name, encode_pair
+from .encode import encode_name, encode_numbers, encode_pair
+from .gguf_file import GGUFFile
 from .named_path import named_path
 from .new_file import NewFile
-from .part import ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, SMALLEST_ALIGNMENT
+from .part import ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAGIC, SMALLEST_ALIGNMENT, Part, open_part
 from .tensor_info import MAX_DIMS, MAX_NAME_BYTES, MAX_SIZE
-from .value_type import Typed
+from .value_type import NUMBERS, Reserved, Typed
 
 _VERSION = 3
+_HEAD = struct.Struct("<4sIQQ")
 
 
 @dataclass
@@ -43,8 +45,9 @@ class GGUFWriter:
             writer.write("token_embd.weight", data)
 
     The file appears when the `with` block ends; leaving it by an exception leaves nothing behind. Metadata values are
-    as `GGUFFile` gives them, lists, or `Typed`. Raises `ConfigError` for what a GGUF file cannot hold and for tensors
-    that are not complete, `ResourceError` where the disk is full.
+    as `GGUFFile` gives them, lists, `Typed`, or `Reserved` for what depends on the tensors: `fill` takes it before the
+    block ends, and `look` shows the tensors to whoever computes it. Raises `ConfigError` for what a GGUF file cannot
+    hold and for tensors that are not complete, `ResourceError` where the disk is full.
     """
 
     def __init__(
@@ -61,7 +64,10 @@ class GGUFWriter:
         if alignment != DEFAULT_ALIGNMENT:
             pairs[ALIGNMENT_KEY] = Typed(alignment, "u32")
         self._n_pairs = len(pairs)
-        self._pairs = b"".join(encode_pair(key, value) for key, value in pairs.items())
+        encoded = {key: encode_pair(key, value) for key, value in pairs.items()}
+        self._pairs = b"".join(encoded.values())
+        self._rooms = dict(_find_rooms(pairs, encoded))
+        self._unfilled = set(self._rooms)
         self._tensors: dict[str, _Declared] = {}
         self._end = 0
         self._data_start = 0
@@ -105,15 +111,40 @@ class GGUFWriter:
         file.write(self._data_start + declared.offset + declared.written, raw)
         declared.written += len(raw)
 
+    def look(self) -> GGUFFile:
+        """The file as it will be, save what is reserved and not filled yet; all tensors must be complete.
+
+        Close it, and let go of what it gave, before the file gets its name.
+        """
+        return GGUFFile([self.part()])
+
+    def part(self) -> Part:
+        """What `look` shows, as one part of a model that is split."""
+        short = self._short()
+        if self._finished or short:
+            why = f"tensors are incomplete: {short}" if short else "it is finished"
+            raise ConfigError(f"{self.path}: cannot be looked at, {why}")
+        return replace(open_part(self._begin().settle()), path=self.path)
+
+    def fill(self, key: str, values: Sequence[object] | NDArray[Any]) -> None:
+        """Give a reserved array its values."""
+        if self._finished or key not in self._rooms:
+            why = "finished already" if self._finished else f"not reserved{nearest(key, self._rooms)}"
+            raise ConfigError(f"{self.path}: {key!r} cannot be filled: {why}", key=key)
+        offset, room = self._rooms[key]
+        file = self._begin()
+        file.write(_HEAD.size + offset, encode_numbers(key, values, room))
+        self._unfilled.discard(key)
+
     def close(self) -> None:
         """Check that all tensors are complete and give the file its name; may be called twice."""
         if self._finished:
             return
-        short = [name for name, tensor in self._tensors.items() if tensor.written < tensor.n_bytes]
-        if short:
+        short = self._short()
+        if short or self._unfilled:
             self.discard()
-            more = f" and {len(short) - 8} more" if len(short) > 8 else ""
-            raise ConfigError(f"{self.path}: not written, tensors are incomplete: {', '.join(short[:8])}{more}")
+            why = f"tensors are incomplete: {short}" if short else f"not filled: {', '.join(sorted(self._unfilled))}"
+            raise ConfigError(f"{self.path}: not written, {why}")
         try:
             self._begin().commit()
         except BaseException:
@@ -127,12 +158,17 @@ class GGUFWriter:
             self._file.discard()
         self._finished = True
 
+    def _short(self) -> str:
+        """Names of tensors that lack bytes."""
+        short = [name for name, tensor in self._tensors.items() if tensor.written < tensor.n_bytes]
+        return ", ".join(short[:8]) + (f" and {len(short) - 8} more" if len(short) > 8 else "")
+
     def _padded(self, n: int) -> int:
         return -(-n // self.alignment) * self.alignment
 
     def _header(self) -> bytes:
         infos = b"".join(_encode_info(tensor) for tensor in self._tensors.values())
-        return MAGIC + struct.pack("<IQQ", _VERSION, len(self._tensors), self._n_pairs) + self._pairs + infos
+        return _HEAD.pack(MAGIC, _VERSION, len(self._tensors), self._n_pairs) + self._pairs + infos
 
     def _begin(self) -> NewFile:
         if self._file is None:
@@ -152,6 +188,18 @@ class GGUFWriter:
             self.close()
         else:
             self.discard()
+
+
+def _find_rooms(
+    pairs: Mapping[str, object], encoded: Mapping[str, bytes]
+) -> Iterator[tuple[str, tuple[int, Reserved]]]:
+    """Where among the encoded pairs the numbers of each reserved array are."""
+    end = 0
+    for key, raw in encoded.items():
+        end += len(raw)
+        room = pairs[key]
+        if isinstance(room, Reserved):
+            yield key, (end - room.count * NUMBERS[room.type].dtype.itemsize, room)
 
 
 def _encode_info(tensor: _Declared) -> bytes:
