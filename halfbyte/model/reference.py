@@ -18,7 +18,11 @@ from .reference_state import State
 
 
 class ReferenceExecutable:
-    """Slow and obvious; implements `Executable`. Keys and values are rounded to the types `kv`, nothing else is."""
+    """Slow and obvious; implements `Executable`. Keys and values are rounded to the types `kv`, nothing else is.
+
+    `lean` keeps no decoded matrix and no value longer than a later op reads it: any model runs in little memory, and
+    each step decodes all of it again.
+    """
 
     def __init__(
         self,
@@ -29,11 +33,14 @@ class ReferenceExecutable:
         page_len: int = 16,
         max_tokens: int = 512,
         kv: KvTypes | None = None,
+        lean: bool = False,
     ) -> None:
         self.program = program
         self.n_pages = n_pages
         self.page_len = page_len
         self.max_tokens = max_tokens
+        self._lean = lean
+        self._unread = _last_readers(program) if lean else [[] for _ in program.ops]
         self.kv = PagedKv(program.kv_layers, n_pages, page_len, kv or KvTypes())
         self.page_bytes = self.kv.page_bytes
         self._weights = weights
@@ -45,10 +52,12 @@ class ReferenceExecutable:
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
         assert len(batch.ids) <= self.max_tokens, "the step has more tokens than were agreed on"
-        state = State(batch, self.kv, self._weights, self._decoded)
-        for op in self.program.ops:
+        state = State(batch, self.kv, self._weights, self._decoded, lean=self._lean)
+        for op, unread in zip(self.program.ops, self._unread, strict=True):
             start = time.perf_counter()
             OPS[type(op)](op, state)
+            for name in unread:
+                del state.values[name]
             if self._tracing:
                 self._spans.append(Span(_label(op), self._steps, 0, start, time.perf_counter()))
         self._steps += 1
@@ -110,6 +119,17 @@ class ReferenceExecutable:
         """Let go of the decoded weights and the tapped values."""
         self._decoded.clear()
         self._tapped.clear()
+
+
+def _last_readers(program: Program) -> list[list[str]]:
+    """For each op the values that nobody reads after it."""
+    wanted = {program.logits, *program.taps()}
+    unread = []
+    for op in reversed(program.ops):
+        last = {*op.reads(), *op.writes()} - wanted
+        wanted |= last
+        unread.append(sorted(last))
+    return unread[::-1]
 
 
 def _label(op: Op) -> str:

@@ -6,7 +6,9 @@ from .block import BlockFormat, Bytes, Floats
 
 
 def _decode(blocks: Bytes) -> Floats:
-    return (blocks.view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32)
+    bits = blocks.view("<u2").astype(np.uint32)
+    bits <<= np.uint32(16)
+    return bits.view(np.float32)
 
 
 def _encode(values: Floats) -> Bytes:
