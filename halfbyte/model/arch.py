@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..formats import GGUFFile
+from .checkpoint import Checkpoint
 from .metadata import Metadata
 from .program import Program
 from .spec import ModelSpec
@@ -13,7 +14,11 @@ from .spec import ModelSpec
 
 @dataclass(frozen=True)
 class Arch:
-    """`read` notes what is wrong in the metadata it is given; `build` is told which tensors the file has."""
+    """`read` notes what is wrong in the metadata it is given; `build` is told which tensors the file has.
+
+    `checkpoint` says how a file is made of a checkpoint.
+    """
 
     read: Callable[[GGUFFile, Metadata], ModelSpec]
     build: Callable[[ModelSpec, Collection[str]], Program]
+    checkpoint: Checkpoint

@@ -47,7 +47,7 @@ def bind(gguf: GGUFFile, context: int | None = None) -> BoundModel:
         refused = UnsupportedError(f"{gguf.path}: {error}")
         refused.known = error.known
         raise refused from None
-    metadata = Metadata(gguf.metadata, name, gguf.path)
+    metadata = Metadata(gguf.metadata, name, gguf.path, context)
     spec = arch.read(gguf, metadata)
     metadata.raise_problems()
     if context is not None and context > spec.context_length:

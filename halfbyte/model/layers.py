@@ -1,92 +1,56 @@
-"""`ProgramBuilder`: the blocks that architectures are made of.
-
-A method appends ops and returns the name of the value it made. Weights and values inside a layer are named
-`blk.<i>.<stem>`, as GGUF does.
-"""
+"""`ProgramBuilder`: the blocks that architectures are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from typing import Literal
 
+from .appender import Appender
 from .check import check
 from .program import (
-    Add,
     Attention,
+    Combine,
+    Dispatch,
     Embed,
+    ExpertLinear,
     GatedAct,
     KvLayer,
     KvWrite,
     Linear,
-    Op,
+    MoeRoute,
     Program,
-    RmsNorm,
     Rope,
+    ShortConv,
     Softcap,
-    TakeRows,
 )
 from .read_spec import TOKEN_EMBD
-from .spec import LayerSpec, ModelSpec
+from .spec import LayerSpec
 
 
-class ProgramBuilder:
-    """Appends ops to a program; `tensors` are the names that the file has."""
-
-    def __init__(self, spec: ModelSpec, tensors: Collection[str]) -> None:
-        self._spec = spec
-        self._tensors = tensors
-        self._ops: list[Op] = []
-        self._widths: dict[str, int] = {}
-        self._layer = -1
-
-    def layers(self) -> Iterator[int]:
-        """Enter one layer after the other."""
-        for layer in range(self._spec.n_layers):
-            self._layer = layer
-            yield layer
-        self._layer = -1
+class ProgramBuilder(Appender):
+    """Makes whole blocks as the spec has them."""
 
     def embed(self) -> str:
         """[T, D] from ids."""
-        out = self._value("embd", self._spec.n_embd)
-        self._ops.append(Embed(TOKEN_EMBD, out, self._spec.embedding_scale))
+        out = self.value("embd", self.spec.n_embd)
+        self.ops.append(Embed(TOKEN_EMBD, out, self.spec.embedding_scale))
         return out
 
-    def norm(self, x: str, stem: str, groups: int = 1) -> str:
-        """`x` normed by the weight `stem`."""
-        out = self._value(stem, self._widths[x])
-        self._ops.append(RmsNorm(x, f"{self._named(stem)}.weight", out, self._spec.rms_eps, groups))
-        return out
-
-    def linear(self, x: str, stem: str, n: int) -> str:
-        """[.., n]; the bias is added where the file has one."""
-        bias = f"{self._named(stem)}.bias"
-        out = self._value(stem, n)
-        self._ops.append(Linear(x, f"{self._named(stem)}.weight", out, bias if bias in self._tensors else None))
-        return out
-
-    def add(self, a: str, b: str) -> str:
-        """`a + b`."""
-        out = self._value(f"{b.rpartition('.')[2]}_sum", self._widths[a])
-        self._ops.append(Add(a, b, out))
-        return out
-
-    def attention(self, x: str, *, norm_heads: bool = False) -> str:
+    def attention(self, x: str, *, norm: Literal["none", "heads", "rows"] = "none") -> str:
         """[T, H*Cv], not yet projected: q, k and v of `x`, turned, stored and attended to.
 
-        With `norm_heads` each head of q and k is normed before it is turned.
+        `norm`: q and k are normed before they are turned, each head by itself or all heads of a row together.
         """
-        spec, layer = self._spec, self._spec.layers[self._layer]
-        q = self.linear(x, "attn_q", layer.n_head * spec.key_length)
-        k = self.linear(x, "attn_k", layer.n_head_kv * spec.key_length)
-        v = self.linear(x, "attn_v", layer.n_head_kv * spec.value_length)
-        if norm_heads:
-            q = self.norm(q, "attn_q_norm", layer.n_head)
-            k = self.norm(k, "attn_k_norm", layer.n_head_kv)
+        spec, layer = self.spec, self.spec.layers[self._layer]
+        q, k, v = self._queries_keys_values(x, layer)
+        if norm != "none":
+            q = self.norm(q, "attn_q_norm", layer.n_head if norm == "heads" else 1)
+            k = self.norm(k, "attn_k_norm", layer.n_head_kv if norm == "heads" else 1)
         q = self._rope(q, "attn_q_rope", layer.n_head, layer)
         k = self._rope(k, "attn_k_rope", layer.n_head_kv, layer)
-        self._ops.append(KvWrite(k, v, self._layer))
-        out = self._value("attn", layer.n_head * spec.value_length)
-        self._ops.append(
+        self.ops.append(KvWrite(k, v, self._layer))
+        out = self.value("attn", layer.n_head * spec.value_length)
+        sinks = f"{self.named('attn_sinks')}.weight"
+        self.ops.append(
             Attention(
                 q,
                 out,
@@ -97,58 +61,107 @@ class ProgramBuilder:
                 value_size=spec.value_length,
                 scale=spec.attention_scale,
                 window=layer.window,
+                softcap=spec.attention_softcap,
+                sinks=sinks if sinks in self.tensors else None,
+                causal=not spec.encoder,
             )
         )
         return out
 
-    def asked_rows(self, *values: str) -> tuple[str, ...]:
-        """In the last layer only the asked-for rows of `values`: nothing after attention looks at other tokens."""
-        if self._layer < self._spec.n_layers - 1:
-            return values
-        return tuple(self._take_rows(value) for value in values)
+    def _queries_keys_values(self, x: str, layer: LayerSpec) -> tuple[str, ...]:
+        spec = self.spec
+        sizes = {
+            "attn_q": layer.n_head * spec.key_length,
+            "attn_k": layer.n_head_kv * spec.key_length,
+            "attn_v": layer.n_head_kv * spec.value_length,
+        }
+        if f"{self.named('attn_qkv')}.weight" in self.tensors:
+            return self.linears(x, "attn_qkv", sizes)
+        return tuple(self.linear(x, stem, n) for stem, n in sizes.items())
 
-    def feed_forward(self, x: str) -> str:
-        """`down(act(gate(x)) * up(x))`."""
-        n_ff = self._spec.layers[self._layer].n_ff
-        gate = self.linear(x, "ffn_gate", n_ff)
-        up = self.linear(x, "ffn_up", n_ff)
-        gated = self._value("ffn_gated", n_ff)
-        self._ops.append(GatedAct(gate, up, gated, self._spec.act))
-        return self.linear(gated, "ffn_down", self._spec.n_embd)
+    def experts(self, x: str) -> str:
+        """What the chosen experts make of `x`, each a gated feed-forward."""
+        experts = self.spec.experts
+        assert experts is not None, "the spec has no experts"
+        scores = self.linear(x, "ffn_gate_inp", experts.count)
+        route = self.value("ffn_route", 2 * experts.used)
+        self.ops.append(MoeRoute(scores, route, experts.used, experts.gate, experts.normalise, experts.scale))
+        rows = self.value("ffn_expert_rows", self.widths[x])
+        self.ops.append(Dispatch(x, route, rows))
+        gate = self._expert_linear(rows, route, "ffn_gate_exps", experts.n_ff)
+        up = self._expert_linear(rows, route, "ffn_up_exps", experts.n_ff)
+        gated = self.value("ffn_gated", experts.n_ff)
+        self.ops.append(GatedAct(gate, up, gated, self.spec.act))
+        down = self._expert_linear(gated, route, "ffn_down_exps", self.spec.n_embd)
+        out = self.value("ffn_experts", self.spec.n_embd)
+        self.ops.append(Combine(down, route, out))
+        return out
+
+    def _expert_linear(self, x: str, route: str, stem: str, n: int) -> str:
+        assert self.spec.experts is not None
+        out, name = self.value(stem, n), self.named(stem)
+        bias = f"{name}.bias"
+        self.ops.append(
+            ExpertLinear(
+                x, route, f"{name}.weight", out, self.spec.experts.count, bias if bias in self.tensors else None
+            )
+        )
+        return out
+
+    def short_conv(self, x: str) -> str:
+        """A filter over the last tokens between two gates, as LFM2 has it; projected."""
+        n_embd, taps = self.spec.n_embd, self.spec.layers[self._layer].taps
+        assert taps is not None, "the layer has attention"
+        parts = {"conv_before": n_embd, "conv_after": n_embd, "conv_x": n_embd}
+        before, after, inner = self.linears(x, "shortconv.in_proj", parts)
+        kept = self.mul(before, inner, "conv_kept")
+        self.ops.append(KvWrite(None, kept, self._layer))
+        filtered = self.value("conv", n_embd)
+        self.ops.append(ShortConv(f"{self.named('shortconv.conv')}.weight", filtered, self._layer, taps))
+        return self.linear(self.mul(after, filtered, "conv_gated"), "shortconv.out_proj", n_embd)
+
+    def feed_forward(self, x: str, *, fused: bool = False) -> str:
+        """`down(act(gate(x)) * up(x))`; `fused`: the file has the gate above the other in one matrix."""
+        n_ff = self.spec.layers[self._layer].n_ff
+        if fused:
+            gate, up = self.linears(x, "ffn_up", {"ffn_gate": n_ff, "ffn_up": n_ff})
+        else:
+            gate, up = self.linear(x, "ffn_gate", n_ff), self.linear(x, "ffn_up", n_ff)
+        gated = self.value("ffn_gated", n_ff)
+        self.ops.append(GatedAct(gate, up, gated, self.spec.act))
+        return self.linear(gated, "ffn_down", self.spec.n_embd)
 
     def finish(self, x: str) -> Program:
         """Norm, head and softcap; a file without a head uses the embedding for it."""
-        spec = self._spec
+        spec = self.spec
         x = self.norm(x, "output_norm")
-        logits = self._value("logits", spec.n_vocab)
-        head = "output.weight" if "output.weight" in self._tensors else TOKEN_EMBD
-        self._ops.append(Linear(x, head, logits, "output.bias" if "output.bias" in self._tensors else None))
+        logits = self.value("logits", spec.n_vocab)
+        head = "output.weight" if "output.weight" in self.tensors else TOKEN_EMBD
+        self.ops.append(Linear(x, head, logits, "output.bias" if "output.bias" in self.tensors else None))
+        if spec.logit_scale != 1:
+            logits = self.scale(logits, spec.logit_scale, "logits_scaled")
         if spec.final_softcap is not None:
-            capped = self._value("logits_capped", spec.n_vocab)
-            self._ops.append(Softcap(logits, capped, spec.final_softcap))
+            capped = self.value("logits_capped", spec.n_vocab)
+            self.ops.append(Softcap(logits, capped, spec.final_softcap))
             logits = capped
-        kv_layers = tuple(
-            KvLayer(layer.n_head_kv, spec.key_length, spec.value_length, layer.window) for layer in spec.layers
-        )
-        program = Program(tuple(self._ops), self._widths, kv_layers, logits, spec.n_vocab)
+        return self.program(logits)
+
+    def program(self, logits: str) -> Program:
+        """All that was appended, checked."""
+        kv_layers = tuple(self._kv_layer(layer) for layer in self.spec.layers)
+        program = Program(tuple(self.ops), self.widths, kv_layers, logits, self.spec.n_vocab, encoder=self.spec.encoder)
         check(program)
         return program
 
-    def _named(self, stem: str) -> str:
-        return stem if self._layer < 0 else f"blk.{self._layer}.{stem}"
-
-    def _value(self, stem: str, width: int) -> str:
-        name = self._named(stem)
-        assert name not in self._widths, f"{name} is made twice"
-        self._widths[name] = width
-        return name
+    def _kv_layer(self, layer: LayerSpec) -> KvLayer:
+        spec = self.spec
+        if layer.taps is not None:
+            return KvLayer(1, 0, spec.n_embd, layer.taps, exact=True)
+        return KvLayer(layer.n_head_kv, spec.key_length, spec.value_length, layer.window)
 
     def _rope(self, x: str, stem: str, heads: int, layer: LayerSpec) -> str:
-        out = self._value(stem, self._widths[x])
-        self._ops.append(Rope(x, out, heads, layer.rope))
-        return out
-
-    def _take_rows(self, x: str) -> str:
-        out = self._value(f"{x.rpartition('.')[2]}_rows", self._widths[x])
-        self._ops.append(TakeRows(x, out))
+        if layer.rope is None:
+            return x
+        out = self.value(stem, self.widths[x])
+        self.ops.append(Rope(x, out, heads, layer.rope))
         return out

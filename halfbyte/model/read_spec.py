@@ -32,7 +32,7 @@ def read_spec(
     widths = metadata.per_layer("feed_forward_length", n_layers)
     _check_heads(metadata, heads, kv_heads)
     key_length, value_length = _read_head_sizes(metadata, n_embd, heads[0])
-    table = read_rope(metadata, rope, _read_n_rot(metadata, key_length), factors)
+    table = read_rope(metadata, rope, read_n_rot(metadata, key_length), factors)
     return ModelSpec(
         arch=metadata.arch,
         name=str(metadata.values.get("general.name", metadata.arch)),
@@ -72,7 +72,8 @@ def _read_head_sizes(metadata: Metadata, n_embd: int, n_head: int) -> tuple[int,
     return key_length, value_length
 
 
-def _read_n_rot(metadata: Metadata, key_length: int) -> int:
+def read_n_rot(metadata: Metadata, key_length: int) -> int:
+    """Channels of a head that turn."""
     key = "rope.dimension_count"
     n_rot = metadata.integer(key, key_length, high=_MAX_HEAD_SIZE)
     if metadata.sound(key, "embedding_length", "attention.head_count", "attention.key_length"):

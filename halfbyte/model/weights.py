@@ -12,6 +12,7 @@ from .check import weight_shapes
 from .op_rules import Shape
 from .program import Program
 from .rope_factors import NAME as ROPE_FACTORS
+from .row_range import row_range
 
 _log = logging.getLogger(__name__)
 _SHOWN = 12
@@ -26,7 +27,7 @@ def collect_weights(gguf: GGUFFile, program: Program) -> dict[str, Weight]:
     tensors the program leaves out although they would change its answers.
     """
     shapes = weight_shapes(program)
-    problems = [text for name, shape in shapes.items() for text in _problems(gguf, name, shape)]
+    problems = [text for name, shape in _wanted(shapes).items() for text in _problems(gguf, name, shape)]
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         listing = "; ".join(problems[:_SHOWN] + more)
@@ -34,9 +35,31 @@ def collect_weights(gguf: GGUFFile, program: Program) -> dict[str, Weight]:
             f"tensors do not fit the metadata: {listing}. Fetch or convert the file again", path=gguf.path
         )
     _look_at_unused(gguf, program)
-    return {
-        name: Weight(name, gguf.tensors[name].format, shape, gguf.tensor_data(name)) for name, shape in shapes.items()
-    }
+    return {name: _weight(gguf, name, shape) for name, shape in shapes.items()}
+
+
+def _weight(gguf: GGUFFile, name: str, shape: Shape) -> Weight:
+    part = row_range(name)
+    info, data = gguf.tensors[part.tensor], gguf.tensor_data(part.tensor)
+    if part.stop is not None and info.rows == 1:
+        size = data.shape[1] // info.columns
+        data = data[:, size * part.start : size * part.stop]
+    elif part.stop is not None:
+        data = data[part.start : part.stop]
+    return Weight(name, info.format, shape, data)
+
+
+def _wanted(shapes: dict[str, Shape]) -> dict[str, Shape]:
+    """(N, M) of each tensor: of one that is used in parts, all of them together."""
+    wanted: dict[str, Shape] = {}
+    for name, (rows, columns) in shapes.items():
+        part = row_range(name)
+        if part.stop is not None:
+            before = wanted.get(part.tensor, (0, 0))
+            is_bias = rows == 1
+            rows, columns = (1, max(part.stop, before[1])) if is_bias else (max(part.stop, before[0]), columns)
+        wanted[part.tensor] = (rows, columns)
+    return wanted
 
 
 def _problems(gguf: GGUFFile, name: str, shape: Shape) -> list[str]:
@@ -56,7 +79,7 @@ def _problems(gguf: GGUFFile, name: str, shape: Shape) -> list[str]:
 
 
 def _look_at_unused(gguf: GGUFFile, program: Program) -> None:
-    used = {ROPE_FACTORS, *program.weight_names()}
+    used = {ROPE_FACTORS, *(row_range(name).tensor for name in program.weight_names())}
     unused = [name for name in gguf.tensors if name not in used]
     layers = len(program.kv_layers)
     wanted = [name for name in unused if _changes_answers(name, layers)]

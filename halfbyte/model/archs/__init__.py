@@ -1,4 +1,4 @@
-"""`ARCHS`: `general.architecture` to the file that describes it."""
+"""`ARCHS`: `general.architecture` to the file that describes it; `CLASSES`: checkpoints to these."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ ARCHS: Registry[Arch] = Registry(
         "qwen2": ".qwen2:QWEN2",
     },
 )
+
+CLASSES: dict[str, str] = {
+    "Gemma3ForCausalLM": "gemma3",
+    "LlamaForCausalLM": "llama",
+    "MistralForCausalLM": "llama",
+    "Qwen2ForCausalLM": "qwen2",
+}
+"""Names in a checkpoint's `config.json` ("architectures") to the architecture that describes it."""

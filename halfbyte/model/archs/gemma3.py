@@ -11,12 +11,16 @@ from collections.abc import Collection
 
 import numpy as np
 
-from ...formats import GGUFFile
+from ...formats import GGUFFile, Typed
 from ..arch import Arch
+from ..checkpoint import Checkpoint, TensorRule, plus_one
+from ..checkpoint_config import CheckpointConfig
+from ..checkpoint_rope import rope_base, rope_section, rope_type
+from ..decoder_checkpoint import ATTENTION, FEED_FORWARD, UNUSED, decoder_metadata, decoder_tensors
 from ..layers import ProgramBuilder
 from ..metadata import Metadata
 from ..program import Program
-from ..read_spec import read_spec
+from ..read_spec import read_n_rot, read_spec
 from ..rope import plain_rope
 from ..spec import ModelSpec
 
@@ -30,7 +34,7 @@ def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
     layers = spec.layers
     if metadata.has("attention.sliding_window"):
         window = metadata.integer("attention.sliding_window")
-        n_rot = 2 * len(layers[0].rope.inv_freq)
+        n_rot = read_n_rot(metadata, spec.key_length)
         rope = plain_rope("neox", n_rot, metadata.number("rope.freq_base_swa", 10000.0))
         local = _read_pattern(metadata, spec.n_layers)
         layers = tuple(
@@ -65,11 +69,51 @@ def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
     b = ProgramBuilder(spec, tensors)
     x = b.embed()
     for _ in b.layers():
-        attended = b.attention(b.norm(x, "attn_norm"), norm_heads=True)
+        attended = b.attention(b.norm(x, "attn_norm"), norm="heads")
         attended, x = b.asked_rows(attended, x)
         x = b.add(x, b.norm(b.linear(attended, "attn_output", spec.n_embd), "post_attention_norm"))
         x = b.add(x, b.norm(b.feed_forward(b.norm(x, "ffn_norm")), "post_ffw_norm"))
     return b.finish(x)
 
 
-GEMMA3 = Arch(read, build)
+def metadata(config: CheckpointConfig) -> dict[str, object]:
+    """Newer configs list the kind of every layer; a file has the one period, or the list of what has a window."""
+    everywhere = config if config.has("rope_theta") else rope_section(config, "full_attention")
+    local = rope_section(config, "sliding_attention")
+    keys = decoder_metadata(config) | {
+        "rope.freq_base": rope_base(everywhere, rope_section(config, "full_attention")),
+        "rope.freq_base_swa": local.number("rope_theta", config.number("rope_local_base_freq", 10000.0)),
+        "attention.sliding_window": config.integer("sliding_window"),
+    }
+    full = rope_section(config, "full_attention")
+    if rope_type(full) == "linear":
+        keys |= {"rope.scaling.type": "linear", "rope.scaling.factor": full.number("factor")}
+    kinds = config.texts("layer_types")
+    if kinds:
+        keys["attention.sliding_window_pattern"] = Typed([kind == "sliding_attention" for kind in kinds], "bool")
+    elif config.has("sliding_window_pattern"):
+        keys["attention.sliding_window_pattern"] = config.integer("sliding_window_pattern")
+    if config.has("final_logit_softcapping"):
+        keys["final_logit_softcapping"] = config.number("final_logit_softcapping")
+    return keys
+
+
+NORMS = {
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+}
+
+
+def tensors(config: CheckpointConfig) -> list[TensorRule]:
+    """Norms of a checkpoint lack the one that they are added to."""
+    return [
+        dataclasses.replace(rule, change=plus_one) if rule.target.endswith("norm.weight") else rule
+        for rule in decoder_tensors(config, NORMS | ATTENTION | FEED_FORWARD)
+    ]
+
+
+GEMMA3 = Arch(read, build, Checkpoint(metadata, tensors, unused=UNUSED))

@@ -1,11 +1,29 @@
-"""Llama 2 and 3, Mistral, SmolLM2, TinyLlama, Yi: the plain pre-norm decoder."""
+"""Llama 2 and 3, Mistral, SmolLM2, TinyLlama, Yi: the plain pre-norm decoder.
+
+Files have the rows of queries and keys in another order than checkpoints, so that neighbours turn instead of halves.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Collection
 
 from ...formats import GGUFFile
 from ..arch import Arch
+from ..checkpoint import Checkpoint, TensorRule
+from ..checkpoint_config import CheckpointConfig
+from ..checkpoint_rope import llama3_factors, rope_metadata
+from ..decoder_checkpoint import (
+    ATTENTION,
+    FEED_FORWARD,
+    PRE_NORMS,
+    UNUSED,
+    decoder_metadata,
+    decoder_tensors,
+    head_size,
+    interleaved_heads,
+)
 from ..layers import ProgramBuilder
 from ..metadata import Metadata
 from ..program import Program
@@ -31,4 +49,17 @@ def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
     return b.finish(x)
 
 
-LLAMA = Arch(read, build)
+def metadata(config: CheckpointConfig) -> dict[str, object]:
+    """Nothing of its own."""
+    return decoder_metadata(config) | rope_metadata(config)
+
+
+def tensors(config: CheckpointConfig) -> list[TensorRule]:
+    """Heads of queries and keys are put in the file's order."""
+    rules = decoder_tensors(config, PRE_NORMS | ATTENTION | FEED_FORWARD)
+    rows = interleaved_heads(head_size(config))
+    turned = re.compile(r"blk\.\d+\.attn_[qk]\.(weight|bias)")
+    return [dataclasses.replace(rule, rows=rows) if turned.fullmatch(rule.target) else rule for rule in rules]
+
+
+LLAMA = Arch(read, build, Checkpoint(metadata, tensors, llama3_factors, UNUSED))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from ...formats import GGUFFile
 from ..arch import Arch
+from ..checkpoint import Checkpoint, TensorRule
+from ..checkpoint_config import CheckpointConfig
+from ..decoder_checkpoint import ATTENTION, FEED_FORWARD, PRE_NORMS, UNUSED, decoder_tensors
 from ..metadata import Metadata
 from ..read_spec import read_spec
 from ..spec import ModelSpec
-from .llama import build
+from .llama import build, metadata
 
 
 def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
@@ -15,4 +18,9 @@ def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
     return read_spec(gguf, metadata, rope="neox")
 
 
-QWEN2 = Arch(read, build)
+def tensors(config: CheckpointConfig) -> list[TensorRule]:
+    """Rows as they are."""
+    return decoder_tensors(config, PRE_NORMS | ATTENTION | FEED_FORWARD, biases=("attn_q", "attn_k", "attn_v"))
+
+
+QWEN2 = Arch(read, build, Checkpoint(metadata, tensors, unused=UNUSED))
