@@ -9,7 +9,7 @@ from ..errors import UnsupportedError
 from ..formats import GGUFFile
 from .metadata import Metadata
 from .rope import Factors, read_rope
-from .spec import LayerSpec, ModelSpec
+from .spec import Experts, LayerSpec, ModelSpec
 
 TOKEN_EMBD = "token_embd.weight"
 _MAX_LAYERS = 512
@@ -18,13 +18,18 @@ _MAX_HEAD_SIZE = 1 << 12
 
 
 def read_spec(
-    gguf: GGUFFile, metadata: Metadata, rope: Literal["norm", "neox"], factors: Factors | None = None
+    gguf: GGUFFile,
+    metadata: Metadata,
+    rope: Literal["norm", "neox"],
+    factors: Factors | None = None,
+    experts: Experts | None = None,
 ) -> ModelSpec:
     """A spec whose layers are all alike but for head counts and widths; problems are left in `metadata`.
 
-    Raises `UnsupportedError` for experts and for attention that looks ahead.
+    `experts` are those of an architecture that may have some (`read_experts`). Raises `UnsupportedError` for experts
+    of any other and for attention that looks ahead.
     """
-    _refuse_what_we_lack(metadata)
+    _refuse_what_we_lack(metadata, experts)
     n_layers = metadata.integer("block_count", high=_MAX_LAYERS)
     n_embd = metadata.integer("embedding_length", high=_MAX_WIDTH)
     heads = metadata.per_layer("attention.head_count", n_layers)
@@ -44,12 +49,13 @@ def read_spec(
         rms_eps=metadata.number("attention.layer_norm_rms_epsilon", high=1.0),
         attention_scale=1 / math.sqrt(key_length),
         layers=tuple(LayerSpec(h, k, f, table) for h, k, f in zip(heads, kv_heads, widths, strict=True)),
+        experts=experts,
     )
 
 
-def _refuse_what_we_lack(metadata: Metadata) -> None:
-    if metadata.integer("expert_count", 0, low=0) > 0:
-        raise UnsupportedError(f"{metadata.arch}.expert_count: mixtures of experts are not supported yet")
+def _refuse_what_we_lack(metadata: Metadata, experts: Experts | None) -> None:
+    if experts is None and metadata.integer("expert_count", 0, low=0) > 0:
+        raise UnsupportedError(f"{metadata.arch}.expert_count: this architecture with experts is not supported")
     if not metadata.flag("attention.causal", True):
         raise UnsupportedError(f"{metadata.arch}.attention.causal: models that look ahead (encoders) are not supported")
 

@@ -121,7 +121,6 @@ def test_a_list_gives_each_layer_its_own(bound):
     ("key", "value", "said"),
     [
         ("general.architecture", "lama", "did you mean 'llama'.*known: gemma3, llama, qwen2"),
-        ("llama.expert_count", 8, "experts"),
         ("llama.attention.causal", False, "encoders"),
         ("llama.rope.scaling.type", "longrope", "known: none, linear, yarn"),
     ],

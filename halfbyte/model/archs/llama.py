@@ -1,4 +1,4 @@
-"""Llama 2 and 3, Mistral, SmolLM2, TinyLlama, Yi: the plain pre-norm decoder.
+"""Llama 2 and 3, Mistral, Mixtral, SmolLM2, TinyLlama, Yi: the plain pre-norm decoder.
 
 Files have the rows of queries and keys in another order than checkpoints, so that neighbours turn instead of halves.
 """
@@ -27,6 +27,7 @@ from ..decoder_checkpoint import (
 from ..layers import ProgramBuilder
 from ..metadata import Metadata
 from ..program import Program
+from ..read_experts import read_experts
 from ..read_spec import read_spec
 from ..rope_factors import read_rope_factors
 from ..spec import ModelSpec
@@ -34,7 +35,9 @@ from ..spec import ModelSpec
 
 def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
     """Llama 3 stretches its context by factors that the file holds as a tensor."""
-    return read_spec(gguf, metadata, rope="norm", factors=read_rope_factors(gguf, metadata))
+    return read_spec(
+        gguf, metadata, rope="norm", factors=read_rope_factors(gguf, metadata), experts=read_experts(metadata)
+    )
 
 
 def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
@@ -45,7 +48,7 @@ def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
         attended = b.attention(b.norm(x, "attn_norm"))
         attended, x = b.asked_rows(attended, x)
         x = b.add(x, b.linear(attended, "attn_output", spec.n_embd))
-        x = b.add(x, b.feed_forward(b.norm(x, "ffn_norm")))
+        x = b.add(x, b.feed_forward_or_experts(b.norm(x, "ffn_norm")))
     return b.finish(x)
 
 
