@@ -26,6 +26,7 @@ COMMANDS: Registry[Command] = Registry(
         "bench": ".bench:COMMAND",
         "perplexity": ".perplexity:COMMAND",
         "compare": ".compare:COMMAND",
+        "convert": ".convert:COMMAND",
         "quantize": ".quantize:COMMAND",
         "imatrix": ".imatrix:COMMAND",
     },
@@ -40,6 +41,7 @@ SUMMARY = {
     "bench": "measure speed and memory with a model",
     "perplexity": "measure how well a model predicts a text",
     "compare": "show two model files side by side",
+    "convert": "make a model file of a Hugging Face checkpoint",
     "quantize": "write a model in fewer bits",
     "imatrix": "measure which columns of a model's matrices count most",
 }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SHOW_AFTER_S = 0.5
 LINE_EVERY_S = 3.0
-BYTES = ("download", "verify", "quantize")
+BYTES = ("download", "verify", "quantize", "convert")
 LABELS = {
     "download": "fetching",
     "verify": "checking",
@@ -22,6 +22,7 @@ LABELS = {
     "compile": "compiling kernels (first time only)",
     "pack": "packing weights",
     "quantize": "quantizing",
+    "convert": "converting",
     "sensitivity": "measuring what each tensor is worth",
     "try formats": "trying formats",
     "score": "scoring",

@@ -72,7 +72,7 @@ class GGUFWriter:
         self._end = 0
         self._data_start = 0
         self._file: NewFile | None = None
-        self._finished = False
+        self._finished = self._committed = False
 
     def declare(self, name: str, format: BlockFormat, shape: Sequence[int]) -> None:
         """Promise a tensor; `shape` in GGUF order, the length of a row first."""
@@ -136,6 +136,11 @@ class GGUFWriter:
         file.write(_HEAD.size + offset, encode_numbers(key, values, room))
         self._unfilled.discard(key)
 
+    @property
+    def committed(self) -> bool:
+        """Whether the file has its name."""
+        return self._committed
+
     def close(self) -> None:
         """Check that all tensors are complete and give the file its name; may be called twice."""
         if self._finished:
@@ -150,7 +155,7 @@ class GGUFWriter:
         except BaseException:
             self.discard()
             raise
-        self._finished = True
+        self._finished = self._committed = True
 
     def discard(self) -> None:
         """Leave nothing behind; may be called twice."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,15 @@ def parse_reference(text: str) -> tuple[str, str]:
 
 def fetch_repository(repo: str, wanted: str, folder: Path, progress: Progress) -> dict[Path, str]:
     """Fetch the chosen file, or all parts of a split set, into `folder`."""
+    return fetch_files(repo, lambda names: choose(names, wanted, repo), folder, progress)
+
+
+def fetch_files(
+    repo: str, choice: Callable[[list[str]], Sequence[str]], folder: Path, progress: Progress
+) -> dict[Path, str]:
+    """Fetch what `choice` takes of the names in a repository into `folder`."""
     revision, files = _list(repo)
-    chosen = choose(list(files), wanted, repo)
+    chosen = choice(list(files))
     total = sum(files[name].size for name in chosen)
     require_room(folder, total)
     with watched(folder, total, progress):

@@ -21,10 +21,15 @@ _HARMLESS = re.compile(r".*\.(attn_rot_embd|rope_freqs)\.weight")
 
 
 def collect_weights(gguf: GGUFFile, program: Program) -> dict[str, Weight]:
-    """Every weight the program reads, as views of the mapped file.
+    """Every weight the program reads, as views of the mapped file. Raises what `check_weights` does."""
+    check_weights(gguf, program)
+    return {name: _weight(gguf, name, shape) for name, shape in weight_shapes(program).items()}
 
-    Raises one `FormatError` for all that are missing or of the wrong shape, and `UnsupportedError` where the file has
-    tensors the program leaves out although they would change its answers.
+
+def check_weights(gguf: GGUFFile, program: Program) -> None:
+    """Raise one `FormatError` for all weights that are missing or of the wrong shape.
+
+    And `UnsupportedError` where the file has tensors the program leaves out although they would change its answers.
     """
     shapes = weight_shapes(program)
     problems = [text for name, shape in _wanted(shapes).items() for text in _problems(gguf, name, shape)]
@@ -35,7 +40,6 @@ def collect_weights(gguf: GGUFFile, program: Program) -> dict[str, Weight]:
             f"tensors do not fit the metadata: {listing}. Fetch or convert the file again", path=gguf.path
         )
     _look_at_unused(gguf, program)
-    return {name: _weight(gguf, name, shape) for name, shape in shapes.items()}
 
 
 def _weight(gguf: GGUFFile, name: str, shape: Shape) -> Weight:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...errors import FormatError
@@ -14,12 +15,17 @@ def facts_of(file: GGUFFile, *, calibrated: bool = False) -> ModelFacts:
     arch = file.metadata.get("general.architecture")
     if not isinstance(arch, str):
         raise FormatError("names no architecture, so it is no model that could be quantized", path=file.path)
-    heads = _count(file.metadata.get(f"{arch}.attention.head_count"), 0)
-    shared = _count(file.metadata.get(f"{arch}.attention.head_count_kv"), heads)
+    return facts_from(file.metadata, arch, calibrated=calibrated)
+
+
+def facts_from(metadata: Mapping[str, object], arch: str, *, calibrated: bool = False) -> ModelFacts:
+    """The same of metadata that no file has yet."""
+    heads = _count(metadata.get(f"{arch}.attention.head_count"), 0)
+    shared = _count(metadata.get(f"{arch}.attention.head_count_kv"), heads)
     return ModelFacts(
         arch=arch,
-        n_layers=_count(file.metadata.get(f"{arch}.block_count"), 0),
-        n_experts=_count(file.metadata.get(f"{arch}.expert_count"), 0),
+        n_layers=_count(metadata.get(f"{arch}.block_count"), 0),
+        n_experts=_count(metadata.get(f"{arch}.expert_count"), 0),
         gqa=heads // shared if shared > 0 else 0,
         calibrated=calibrated,
     )
@@ -27,6 +33,7 @@ def facts_of(file: GGUFFile, *, calibrated: bool = False) -> ModelFacts:
 
 def _count(value: Any, default: int) -> int:
     """A count, or the first of those given for each layer."""
+    value = getattr(value, "value", value)  # of a `Typed`
     if hasattr(value, "__getitem__") and not isinstance(value, str) and len(value):
         value = value[0].item() if hasattr(value[0], "item") else value[0]
     return int(value) if isinstance(value, int | float) else default

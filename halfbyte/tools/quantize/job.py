@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -16,6 +14,7 @@ from ...formats.new_file import check_place
 from ...quant.bits import BeyondHalf
 from ...quant.block import Bytes, Floats
 from ...quant.bounds import first_unbounded
+from ..in_order import in_order
 from .encoding import RowEncoder
 from .plan import UNQUANTIZED, Plan, PlannedTensor
 
@@ -23,8 +22,6 @@ Progress = Callable[[str, int, int], None]
 
 PIECE = 2**20
 """Weights at a time: small enough that a few for each thread are nothing beside a tensor."""
-AHEAD = 3
-"""Pieces begun for each thread, so that none waits for the disk."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def quantize(
     total = sum(tensor.info.n_bytes for tensor in plan.tensors)
     done = 0
     with plan.writer(path) as writer:
-        for piece, data in _in_order(_pieces(work), partial(_new_bytes, file), threads):
+        for piece, data in in_order(_pieces(work), partial(_new_bytes, file), threads, "quantize"):
             writer.write(piece.tensor.name, data)
             done += piece.source_bytes
             if progress is not None:
@@ -87,22 +84,6 @@ def _pieces(work: Iterable[tuple[PlannedTensor, RowEncoder]]) -> Iterator[Piece]
             first, end = expert * rows_of_one, (expert + 1) * rows_of_one
             for start in range(first, end, step):
                 yield Piece(tensor, encoder, expert, start, min(start + step, end))
-
-
-def _in_order(pieces: Iterator[Piece], work: Callable[[Piece], Bytes], threads: int) -> Iterator[tuple[Piece, Bytes]]:
-    """Pieces with their new bytes; only a few are held at a time."""
-    under_way: deque[tuple[Piece, Future[Bytes]]] = deque()
-    pool = ThreadPoolExecutor(threads, "quantize")
-    try:
-        for piece in pieces:
-            under_way.append((piece, pool.submit(work, piece)))
-            if len(under_way) > AHEAD * threads:
-                first, future = under_way.popleft()
-                yield first, future.result()
-        for last, future in under_way:
-            yield last, future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _new_bytes(file: GGUFFile, piece: Piece) -> Bytes:
