@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 from .errors import (
     CancelledError,
+    CheckError,
     ConfigError,
     ContextExceededError,
     DeadlineExceededError,
@@ -59,6 +60,7 @@ __all__ = [
     "AsyncStream",
     "CacheReport",
     "CancelledError",
+    "CheckError",
     "Completion",
     "ConfigError",
     "ContextExceededError",

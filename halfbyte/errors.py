@@ -5,6 +5,7 @@
     ├── UnsupportedError   a sound file, a thing we do not do        (what, known)
     ├── ConfigError        an argument is misspelt or out of range   (key)
     ├── ResourceError      the machine has not enough of something   (needed, free)
+    ├── CheckError         a model does not answer as it should here (item)
     └── RequestError       one request cannot be served, others can
         ├── ContextExceededError   prompt longer than the context, or than max_prompt_tokens
         ├── KvBudgetExceededError  more tokens than kv_memory holds
@@ -72,6 +73,14 @@ class ResourceError(HalfbyteError):
     def __init__(self, message: str, *, needed: int | None = None, free: int | None = None) -> None:
         self.needed = needed
         self.free = free
+        super().__init__(message)
+
+
+class CheckError(HalfbyteError):
+    """File, tokenizer or kernels do not give what a check of the model expects; `item` is the first that failed."""
+
+    def __init__(self, message: str, *, item: str) -> None:
+        self.item = item
         super().__init__(message)
 
 

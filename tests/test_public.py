@@ -17,6 +17,7 @@ PUBLIC = [
     "AsyncStream",
     "CacheReport",
     "CancelledError",
+    "CheckError",
     "Completion",
     "ConfigError",
     "ContextExceededError",

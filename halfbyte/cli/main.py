@@ -29,6 +29,7 @@ COMMANDS: Registry[Command] = Registry(
         "convert": ".convert:COMMAND",
         "quantize": ".quantize:COMMAND",
         "imatrix": ".imatrix:COMMAND",
+        "check": ".check:COMMAND",
     },
 )
 
@@ -44,6 +45,7 @@ SUMMARY = {
     "convert": "make a model file of a Hugging Face checkpoint",
     "quantize": "write a model in fewer bits",
     "imatrix": "measure which columns of a model's matrices count most",
+    "check": "compare a model's answers on this machine with those in its file",
 }
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SHOW_AFTER_S = 0.5
 LINE_EVERY_S = 3.0
-BYTES = ("download", "verify", "quantize", "convert")
+BYTES = ("download", "verify", "quantize", "convert", "reference")
 LABELS = {
     "download": "fetching",
     "verify": "checking",
@@ -28,6 +28,7 @@ LABELS = {
     "score": "scoring",
     "compare": "comparing tensors",
     "calibrate": "reading the text",
+    "reference": "asking the reference",
 }
 
 

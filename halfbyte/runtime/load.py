@@ -21,6 +21,7 @@ from .config import LoadConfig, LoadOptions
 from .draft_loading import load_proposers
 from .engine import Engine
 from .fits import check_memory
+from .golden.load_check import LoadCheck
 from .guarded import GuardedExecutable
 from .limits import EngineLimits
 from .llm import LLM
@@ -39,7 +40,8 @@ def load(model: str | PathLike[str], *, progress: Progress | None = None, **opti
     fields of `LoadConfig`. `progress(what, done, total)` is told of what takes long: fetching, compiling, packing.
 
     Raises `ConfigError` for a misspelt or impossible keyword or a model that does not exist, `FormatError` for a
-    damaged file, `UnsupportedError` for one that asks for what we lack, `ResourceError` where memory is not enough.
+    damaged file, `UnsupportedError` for one that asks for what we lack, `ResourceError` where memory is not enough,
+    and with `check=True` `CheckError` for a model that does not answer as it should.
     """
     reject_unknown(options, [*(field.name for field in fields(LoadConfig)), "progress"], "keyword")
     if progress is not None and not callable(progress):
@@ -49,7 +51,11 @@ def load(model: str | PathLike[str], *, progress: Progress | None = None, **opti
     path = _locate(model, progress)
     draft = None if config.draft_model is None else _locate(config.draft_model, progress)
     with open_gguf(path) as file:
-        return _wire(file, config, builder, progress, draft)
+        check = LoadCheck(file, config, progress) if config.check else None
+        llm = _wire(file, config, builder, progress, draft)
+        if check is not None:
+            check.finish(llm)
+        return llm
 
 
 def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progress | None, draft: Path | None) -> LLM:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 
-from ...errors import ConfigError
-from ...formats import GGUFFile
+from ...errors import ConfigError, FormatError, UnsupportedError
+from ...formats import GGUFFile, GGUFWriter
 from ...formats.named_path import named_path
 from ...formats.new_file import check_place
 from ...quant.bits import BeyondHalf
 from ...quant.block import Bytes, Floats
 from ...quant.bounds import first_unbounded
+from ...runtime.golden.recording import leave_blank, record
 from ..in_order import in_order
 from .encoding import RowEncoder
 from .plan import UNQUANTIZED, Plan, PlannedTensor
 
 Progress = Callable[[str, int, int], None]
+_log = logging.getLogger(__name__)
 
 PIECE = 2**20
 """Weights at a time: small enough that a few for each thread are nothing beside a tensor."""
@@ -52,9 +55,9 @@ def quantize(
     """Write the file that `plan` describes to `path`; the same bytes for any number of threads.
 
     `work` has every tensor of the plan with its encoder, in the order in which they are to be looked at.
-    `progress("quantize", done, total)` counts bytes of the source. Nothing is left behind where it fails. Raises
-    `ConfigError` for NaN, infinity and weights beyond what the new format holds, naming tensor and row, and where
-    `path` is the source; `ResourceError` where the disk is full.
+    `progress("quantize", done, total)` counts bytes of the source; golden vectors come last, see `record`. Nothing is
+    left behind where it fails. Raises `ConfigError` for NaN, infinity and weights beyond what the new format holds,
+    naming tensor and row, and where `path` is the source; `ResourceError` where the disk is full.
     """
     check_target(file, path)
     total = sum(tensor.info.n_bytes for tensor in plan.tensors)
@@ -65,6 +68,17 @@ def quantize(
             done += piece.source_bytes
             if progress is not None:
                 progress("quantize", done, total)
+        if plan.records:
+            _record(writer, progress)
+
+
+def _record(writer: GGUFWriter, progress: Progress | None) -> None:
+    """The new formats may make a file that no longer runs, a vector in blocks for example: it was asked for."""
+    try:
+        record(writer, progress)
+    except (FormatError, UnsupportedError) as error:
+        _log.warning("the new file has no golden vectors, since it cannot be run: %s", error)
+        leave_blank(writer)
 
 
 def check_target(file: GGUFFile, path: str | PathLike[str]) -> None:

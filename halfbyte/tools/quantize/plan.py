@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from os import PathLike
 
 from ...errors import ConfigError
-from ...formats import GGUFFile, GGUFWriter, TensorInfo, Typed
+from ...formats import GGUFFile, GGUFWriter, Reserved, TensorInfo, Typed
 from ...quant import BlockFormat
 from ...quant.assign import fitting, is_output, wishes_for
+from ...runtime.golden import recording
 from .choices import Choices
 from .facts import facts_of
 from .override import format_of
@@ -61,6 +62,11 @@ class Plan:
     tensors: tuple[PlannedTensor, ...]
     metadata: Mapping[str, object]
     alignment: int
+
+    @property
+    def records(self) -> bool:
+        """Whether the file gets golden vectors."""
+        return any(isinstance(value, Reserved) for value in self.metadata.values())
 
     @property
     def n_weights(self) -> int:
@@ -129,11 +135,14 @@ def _refuse_requantizing(file: GGUFFile, tensors: list[PlannedTensor]) -> None:
 
 
 def _metadata(file: GGUFFile, choices: Choices, calibration: Mapping[str, object]) -> dict[str, object]:
-    """That of the source, and how the file was made. The keys of a split model would be wrong for one file."""
+    """That of the source, how the file was made, and room for golden vectors of its own.
+
+    The keys of a split model would be wrong for one file, golden vectors of the source for other weights.
+    """
     dropped = ("split.no", "split.count", "split.tensors.count", "general.alignment")
     kept = {
         key: Typed(value, file.types[key])
-        for key, value in file.metadata.items()
+        for key, value in recording.without(file.metadata).items()
         if key not in dropped and not key.startswith("quantize.imatrix.")
     }
     return kept | {
@@ -141,4 +150,5 @@ def _metadata(file: GGUFFile, choices: Choices, calibration: Mapping[str, object
         "general.file_type": Typed(choices.recipe.file_type, "u32"),
         RECIPE_KEY: choices.spelt(),
         **calibration,
+        **(recording.room(len(file.tensors)) if recording.runs(file) else {}),
     }

@@ -1,0 +1,31 @@
+"""`Watched`: weights that tell how many of their bytes have been asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...model.backend import Progress, Weight
+
+
+class Watched(Mapping[str, Weight]):
+    """Calls `progress(what, done, total)` with bytes whenever a weight is looked up for the first time."""
+
+    def __init__(self, weights: Mapping[str, Weight], progress: Progress, what: str) -> None:
+        self._weights, self._progress, self._what = weights, progress, what
+        self._seen: set[str] = set()
+        self._done = 0
+        self._total = sum(weight.data.nbytes for weight in weights.values())
+
+    def __getitem__(self, name: str) -> Weight:
+        weight = self._weights[name]
+        if name not in self._seen:
+            self._seen.add(name)
+            self._progress(self._what, self._done, self._total)
+            self._done += weight.data.nbytes
+        return weight
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
