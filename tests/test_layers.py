@@ -39,7 +39,7 @@ MAY_USE: dict[str, set[str]] = {
     "text": NUMPY | {"tokenizers", "sentencepiece", "jinja2", "markupsafe"},
     "hub": {"huggingface_hub", "platformdirs"},
     "runtime": NUMPY,
-    "tools": NUMPY,
+    "tools": NUMPY | {"safetensors", "tokenizers", "sentencepiece", "torch"},
     "server": NUMPY,
     "cli": NUMPY | {"rich", "prompt_toolkit", "platformdirs"},
 }
