@@ -80,7 +80,7 @@ def short_conv(op: ShortConv, state: State) -> None:
         start = max(0, int(positions.min()) - op.taps + 1)
         _, kept = state.kv.read(op.layer, batch.page_table[sequence], start, int(length))
         before = np.zeros((op.taps - 1, len(weight)), np.float32)
-        line = np.concatenate([before, kept[:, 0]])  # position p stands at p - start + taps - 1
+        line = np.concatenate([before, kept.reshape(len(kept), -1)])  # position p stands at p - start + taps - 1
         for j in range(op.taps):
             out[mine] += weight[:, j] * line[positions - start + j]
     state.values[op.out] = out
