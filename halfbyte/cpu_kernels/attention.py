@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .attention_pieces import add_piece_with, partial_bytes, put_together
-from .attention_places import HEADS, KV_HEADS, PARTIALS, SCRATCH, SCRATCH_BYTES
+from .attention_places import HEADS, KV_HEADS, PARTIALS, SCRATCH, SCRATCH_BYTES, SEQ_LEN, SEQ_OF
 from .attention_tile import walkers
 from .instruction import COUNTER, MOST_TILES, PARTIAL_BYTES, PIECE, ROWS
 from .instruction import state as word
@@ -18,7 +18,7 @@ from .jit import helper
 from .kv_reading import KEY_READERS, VALUE_READERS
 from .memory import atomic_add, load_i32, load_i64, store_i64
 
-TOKENS, SEQ_OF, SEQ_LEN = word("tokens"), word("seq_of"), word("seq_len")
+TOKENS = word("tokens")
 ENOUGH = 4
 """Items for each thread: a thread that is late delays the others by a quarter of its work at most."""
 

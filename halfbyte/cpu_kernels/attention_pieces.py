@@ -17,14 +17,16 @@ from .attention_places import (
     SUMS,
     VALUE_SIZE,
     WINDOW,
+    end_of,
     first_tile,
     record_bytes,
+    sink_of,
     tile_bytes,
 )
-from .attention_tile import POSITIONS, fill_tiles, first_key, last_key, pages_of
+from .attention_tile import fill_tiles, first_key, last_key, pages_of
 from .instruction import PIECE, ROWS, TILE_RECORDS
 from .jit import apart, helper, routine
-from .memory import load_float, load_i32, load_i64, store_float
+from .memory import load_float, load_i64, store_float
 from .ops import load_f32, maximum, same, store_f32, sub
 from .softmax import merge_row, write_row
 
@@ -68,14 +70,15 @@ def put_together(instr, state, begin, end, head, heads, pieces, nth):
     """Merge the pieces of the tokens `begin` to `end - 1` and write their results."""
     apart()
     for token in range(begin, end):
-        last = load_i32(load_i64(state + POSITIONS) + 4 * token) + 1
+        last = end_of(instr, state, token)
         first = max(0, last - load_i64(instr + WINDOW)) // PIECE
         for h in range(head, head + heads):
             whole = _partial(instr, token, h, first, pieces, nth)
             for piece in range(first + 1, (last - 1) // PIECE + 1):
                 _merge(whole, _partial(instr, token, h, piece, pieces, nth), record_bytes(instr))
             out = load_i64(instr + OUT) + token * load_i64(instr + OUT_STRIDE)
-            write_row(instr, whole + SUMS, out + 4 * h * load_i64(instr + VALUE_SIZE))
+            out_row = out + 4 * h * load_i64(instr + VALUE_SIZE)
+            write_row(instr, whole + SUMS, load_float(whole), sink_of(instr, h), out_row)
 
 
 @helper

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .instruction import LAYOUTS, ROWS, RUN, RUN_WIDE, TILE_RECORDS
+from .instruction import state as word
 from .jit import helper
-from .memory import load_i64
+from .memory import load_float, load_i32, load_i64
 
 (
     Q, KEYS, VALUES, OUT, HEADS, KV_HEADS, KEY_SIZE, VALUE_SIZE, SCALE, SOFTCAP, WINDOW, Q_STRIDE, OUT_STRIDE, SCRATCH,
-    SCRATCH_BYTES, PARTIALS, KEY_BYTES, VALUE_BYTES,
+    SCRATCH_BYTES, PARTIALS, KEY_BYTES, VALUE_BYTES, SINKS, AHEAD,
 ) = LAYOUTS["attention"].offsets()  # fmt: skip
 SUMS = 64
 """Offset of the first row's record in a set of records: behind the rows' largest scores."""
 SHARE = 64
 """Offset of a row's share of the values in its record: behind 16 sums of weights."""
+POSITIONS, SEQ_OF, SEQ_LEN = word("positions"), word("seq_of"), word("seq_len")
+LOG2_E, NO_SINK = np.float32(1.44269504), np.float32(-1e30)
+
+
+@helper
+def end_of(instr, state, token):
+    """The position behind the last that a token sees."""
+    if load_i64(instr + AHEAD) != 0:
+        return load_i32(load_i64(state + SEQ_LEN) + 4 * load_i32(load_i64(state + SEQ_OF) + 4 * token))
+    return load_i32(load_i64(state + POSITIONS) + 4 * token) + 1
+
+
+@helper
+def sink_of(instr, head):
+    """A head's sink in powers of two."""
+    sinks = load_i64(instr + SINKS)
+    return NO_SINK if sinks == 0 else load_float(sinks + 4 * head) * LOG2_E
 
 
 @helper

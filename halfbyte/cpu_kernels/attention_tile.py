@@ -19,23 +19,26 @@ from .attention_places import (
     OUT_STRIDE,
     Q_STRIDE,
     SCALE,
+    SEQ_OF,
     VALUE_SIZE,
     WINDOW,
     Q,
+    end_of,
     first_tile,
     queries,
     set_bytes,
+    sink_of,
     tile_bytes,
 )
 from .attention_products import add_values_of, add_wide_values, scores_of, wide_scores, widen_of
-from .instruction import PIECE, ROWS, RUN, TILE_ENDS, TILE_OUT, TILE_Q, TILE_RECORDS, TILE_ROWS
+from .instruction import PIECE, ROWS, RUN, TILE_ENDS, TILE_OUT, TILE_Q, TILE_RECORDS, TILE_ROWS, TILE_SINKS
 from .instruction import state as word
 from .jit import apart, helper, routine
 from .kv_reading import KEY_READERS, VALUE_READERS
 from .memory import bits_to_float, load_float, load_i32, load_i64, store_float, store_i64
 from .softmax import clear, merge, soften, write_rows
 
-POSITIONS, SEQ_OF, PAGE_TABLE, MAX_PAGES = (word(n) for n in ("positions", "seq_of", "page_table", "max_pages"))
+PAGE_TABLE, MAX_PAGES = word("page_table"), word("max_pages")
 
 
 @routine
@@ -57,7 +60,8 @@ def fill_tiles(instr, state, token, count, head, heads, scratch):
             out = load_i64(instr + OUT) + t * load_i64(instr + OUT_STRIDE)
             store_i64(tile + TILE_Q + 8 * i, q + 4 * h * load_i64(instr + KEY_SIZE))
             store_i64(tile + TILE_OUT + 8 * i, out + 4 * h * load_i64(instr + VALUE_SIZE))
-            store_i64(tile + TILE_ENDS + 8 * i, load_i32(load_i64(state + POSITIONS) + 4 * t) + 1)
+            store_i64(tile + TILE_ENDS + 8 * i, end_of(instr, state, t))
+            store_float(tile + TILE_SINKS + 4 * i, sink_of(instr, h))
         _stage(instr, tile)
         row += rows
         tile += tile_bytes(instr)

@@ -8,11 +8,12 @@ from . import math
 from .instruction import LAYOUTS
 from .instruction import state as word
 from .jit import helper
-from .memory import bits_to_float, load_i32, load_i64, store_float
-from .ops import add, div, lane, load_f32, mul, same, store_f32
+from .memory import bits_to_float, load_i32, load_i64
+from .ops import add, div, load_f32, mul, same
+from .result import store_part
 
-COUNT, A, B, FACTOR, OUT, WIDTH, STRIDE = LAYOUTS["elementwise"].offsets()
-TAKE_X, TAKE_OUT, TAKE_WIDTH, TAKE_STRIDE = LAYOUTS["take_rows"].offsets()
+COUNT, A, B, B_STRIDE, FACTOR, OUT, WIDTH, STRIDE = LAYOUTS["elementwise"].offsets()
+TAKE_X, TAKE_OUT, TAKE_WIDTH, TAKE_STRIDE, TAKE_OUT_STRIDE = LAYOUTS["take_rows"].offsets()
 ROWS, LOGIT_ROWS = word("rows"), word("logit_rows")
 
 
@@ -39,15 +40,10 @@ def _kernel(value: Callable[..., object]) -> Callable[..., None]:
         width, stride = load_i64(instr + WIDTH), load_i64(instr + STRIDE)
         factor = same(bits_to_float(load_i64(instr + FACTOR)))
         for token in range(tid, load_i64(load_i64(instr + COUNT)), nth):
-            row = token * stride
-            a, b, out = load_i64(instr + A) + row, load_i64(instr + B) + row, load_i64(instr + OUT) + row
+            a, out = load_i64(instr + A) + token * stride, load_i64(instr + OUT) + token * stride
+            b = load_i64(instr + B) + token * load_i64(instr + B_STRIDE)
             for c in range(0, width, 16):
-                result = value(load_f32(a + 4 * c), load_f32(b + 4 * c), factor)
-                if c + 16 <= width:
-                    store_f32(out + 4 * c, result)
-                else:  # rows of logits stand side by side: what lies behind is another row
-                    for i in range(width - c):
-                        store_float(out + 4 * (c + i), lane(result, i))
+                store_part(out + 4 * c, value(load_f32(a + 4 * c), load_f32(b + 4 * c), factor), width - c)
 
     return elementwise
 
@@ -57,9 +53,9 @@ def take_rows(instr, state, tid, nth):
     width, stride = load_i64(instr + TAKE_WIDTH), load_i64(instr + TAKE_STRIDE)
     for r in range(tid, load_i64(state + ROWS), nth):
         x = load_i64(instr + TAKE_X) + load_i32(load_i64(state + LOGIT_ROWS) + 4 * r) * stride
-        out = load_i64(instr + TAKE_OUT) + r * stride
-        for c in range(0, 4 * width, 64):
-            store_f32(out + c, load_f32(x + c))
+        out = load_i64(instr + TAKE_OUT) + r * load_i64(instr + TAKE_OUT_STRIDE)
+        for c in range(0, width, 16):
+            store_part(out + 4 * c, load_f32(x + 4 * c), width - c)
 
 
 KERNELS = {

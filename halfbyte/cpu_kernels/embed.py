@@ -1,4 +1,4 @@
-"""Rows of the embedding table, decoded from the file's own bytes: the table is never packed for this.
+"""Rows of a table by id or by position, decoded from the file's own bytes: the table is never packed for this.
 
 A row is packed as if it were the first of sixteen and unpacked as in any product, so what a format's bytes mean is
 written down once.
@@ -21,8 +21,8 @@ from .pack import block_of
 from .packed import EMBED_SCRATCH, FAMILY_OF, PACKED, ROWS
 from .tiles import store_chunks
 
-TABLE, ROW_BYTES, COLUMNS, SCALE, OUT, STRIDE, SCRATCH, SCRATCH_BYTES = LAYOUTS["embed"].offsets()
-TOKENS, IDS = word("tokens"), word("ids")
+TABLE, ROW_BYTES, COLUMNS, INDEX, SCALE, OUT, STRIDE, SCRATCH, SCRATCH_BYTES = LAYOUTS["embed"].offsets()
+TOKENS = word("tokens")
 
 
 @helper
@@ -73,8 +73,9 @@ def _kernel(name: str) -> Callable[..., None]:
     def embed(instr, state, tid, nth):
         columns, factor = load_i64(instr + COLUMNS), bits_to_float(load_i64(instr + SCALE))
         scratch = load_i64(instr + SCRATCH) + tid * load_i64(instr + SCRATCH_BYTES)
+        rows = load_i64(state + load_i64(instr + INDEX))
         for token in range(tid, load_i64(state + TOKENS), nth):
-            source = load_i32(load_i64(state + IDS) + 4 * token) * load_i64(instr + ROW_BYTES)
+            source = load_i32(rows + 4 * token) * load_i64(instr + ROW_BYTES)
             out = load_i64(instr + OUT) + token * load_i64(instr + STRIDE)
             row(load_i64(instr + TABLE) + source, columns, out, scratch, factor)
 

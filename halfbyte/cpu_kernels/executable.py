@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import ResourceError
 from ..model.backend import Progress, Span, Weight
 from ..model.kv_types import KvTypes
-from ..model.program import Embed, Linear, Program, RopeTable, StepBatch
+from ..model.program import Embed, Program, RopeTable, StepBatch
 from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
@@ -24,11 +24,11 @@ from .kv_layout import PAGE_LEN
 from .kv_pages import KvPages
 from .loader import LoadedKernels
 from .lower import Lowering
-from .packed import FAMILY_OF
 from .packing import PackedWeight, family_for, pack_all, packed_bytes, packer_of
 from .place import Placed, Plan
 from .selection import Best, Selection
 from .trace import Trace
+from .weight_roles import matrices_of, tables_of, vectors_of
 
 log = logging.getLogger("halfbyte.cpu_kernels")
 
@@ -72,11 +72,11 @@ class CpuExecutable:
         self.n_pages, self.max_tokens = n_pages, max_tokens
         self._program, self._weights = program, dict(weights)
         self._embed = next(op for op in program.ops if isinstance(op, Embed))
-        matrices = {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear)}
+        matrices = matrices_of(program, weights)
         unplaced = {name: _unplaced(weight) for name, weight in matrices.items()}
-        table = weights[self._embed.table]
-        tables = {table.name: table.format.name} if table.format.name in FAMILY_OF else {}
-        lowering = Lowering(program, unplaced, tables, max_tokens, kv)
+        self._tables = tables_of(program, weights)
+        formats = {name: table.format for name, table in self._tables.items()}
+        lowering = Lowering(program, unplaced, formats, max_tokens, kv)
         needed = {call.kernel for call in lowering.calls} | set(map(packer_of, matrices.values()))
         needed |= {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
@@ -105,7 +105,7 @@ class CpuExecutable:
         self._packed = pack_all(matrices, self._weight_arena, self._team, kernels, progress)
         self._placed = self._place(Plan(lowering, self.max_tokens), threads)
         self._placed.assemble(kernels)
-        self._input = None if lowering.tables else self._placed.view(self._embed.out)
+        self._input = None if self._embed.table in self._tables else self._placed.view(self._embed.out)
         self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
         self._flat = self._placed.words.reshape(-1)
         self._notes_peaks = any(isinstance(operand, Peaks) for operand in _operands(lowering.calls))
@@ -114,8 +114,7 @@ class CpuExecutable:
     def _place(self, plan: Plan, threads: int) -> Placed:
         program = self._program
         tables = list(dict.fromkeys(op.table for op in _operands(plan.lowering.calls) if isinstance(op, Angles)))
-        vectors = {name: weight for name, weight in self._weights.items() if name not in self._packed}
-        vectors.pop(self._embed.table, None)
+        vectors = vectors_of(program, self._weights)
         scratch = max(
             (op.n_bytes for call in plan.lowering.calls for op in call.operands.values() if isinstance(op, Scratch)),
             default=64,
@@ -124,7 +123,7 @@ class CpuExecutable:
         angle_bytes = {table: 8 * self.max_tokens * len(table.inv_freq) for table in tables}
         shared = threads * (64 + PARTIAL_BYTES)
         size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + rounded(shared) + 256
-        size += sum(rounded(4 * weight.shape[1] + 128) for weight in vectors.values())
+        size += sum(rounded(vector.nbytes + 128) for vector in vectors.values())
         size += sum(rounded(angle_bytes[table]) + rounded(8 * len(table.inv_freq)) for table in tables)
         arena = Arena(size, "the buffers of a step")
         self._kv = KvPages(program.kv_layers, self.n_pages, plan.lowering.kv)
@@ -133,10 +132,10 @@ class CpuExecutable:
         for table in tables:
             angles[table, "angles"] = arena.take(angle_bytes[table])
             angles[table, "inv_freq"] = _store(arena, np.asarray(table.inv_freq), 0)
-        constants = {name: _store(arena, weight.decode().reshape(-1), 32) for name, weight in vectors.items()}
+        constants = {name: _store(arena, vector, 32) for name, vector in vectors.items()}
         pieces = [arena.take(size) for size in plan.sizes]
         kv, work, state = self._kv.places, arena.take(scratch * threads), self._team.address
-        rows = {name: self._weights[name].data.ctypes.data for name in plan.lowering.tables}
+        rows = {name: table.data.ctypes.data for name, table in self._tables.items()}
         together = arena.take(shared)
         self._peaks = np.zeros(peaks_bytes(program.vocab_size) // 4, np.float32)
         peaks = self._peaks.ctypes.data
@@ -276,6 +275,7 @@ class CpuExecutable:
             del self._placed, self._weight_arena, self._kv, self._input, self._taps
             del self._flat
             self._weights.clear()
+            self._tables.clear()
 
 
 _ARRAYS = ("ids", "positions", "seq_of", "slots", "page_table", "seq_len", "logit_rows")

@@ -30,6 +30,11 @@ def load_halves(builder: Any, address: Any) -> Any:
     return active.from_half(builder, _load(builder, address, ir.VectorType(_f16, LANES)))
 
 
+def load_floats(builder: Any, address: Any) -> Any:
+    """16 floats."""
+    return _load(builder, address, F32.llvm)
+
+
 def load_bytes(builder: Any, address: Any) -> Any:
     """16 bytes, as they are."""
     return _load(builder, address, ir.VectorType(_i8, LANES))

@@ -71,8 +71,10 @@ LAYOUTS: dict[str, Layout] = {
         "count weights x sums x_stride columns rows per_tile bias residual residual_stride out out_stride "
         "scratch scratch_bytes peaks"
     ),
-    "embed": _layout("table row_bytes columns scale out stride scratch scratch_bytes"),
-    "norm": _layout("count x residual add_out weight out quantized sums width groups eps stride q_stride"),
+    "embed": _layout("table row_bytes columns index scale out stride scratch scratch_bytes"),
+    "norm": _layout(
+        "count x residual add_out weight bias out quantized sums width groups eps stride out_stride q_stride"
+    ),
     "quantize": _layout("count x quantized sums width stride q_stride"),
     "gated": _layout("count gate up out quantized sums width stride q_stride"),
     "angles": _layout("inv_freq pairs magnitude out"),
@@ -80,10 +82,11 @@ LAYOUTS: dict[str, Layout] = {
     "kv_write": _layout("k v keys values kv_heads key_size value_size k_stride v_stride key_bytes value_bytes"),
     "attention": _layout(
         "q keys values out heads kv_heads key_size value_size scale softcap window q_stride out_stride "
-        "scratch scratch_bytes partials key_bytes value_bytes"
+        "scratch scratch_bytes partials key_bytes value_bytes sinks ahead"
     ),
-    "elementwise": _layout("count a b factor out width stride"),
-    "take_rows": _layout("x out width stride"),
+    "conv": _layout("weight values out kv_heads value_size value_bytes taps stride"),
+    "elementwise": _layout("count a b b_stride factor out width stride"),
+    "take_rows": _layout("x out width stride out_stride"),
     "pack": _layout("source target rows columns row_bytes tile_bytes"),
     "top_k": _layout("logits size k ids values peaks tiles"),
     "read": _layout("source size sink"),
@@ -118,10 +121,11 @@ PARTIAL_BYTES = 1 << 20
 """Memory for each thread where pieces of the same rows wait for each other; what needs more is not cut into pieces."""
 RUN_SCALES, RUN_WIDE = 64, 320
 """A thread's scratch: the pages of a run and of the next, scales of a page, keys and values as float32, the tiles."""
-TILE_Q, TILE_OUT, TILE_ENDS, TILE_ROWS, TILE_PEAKS, TILE_SHRINK, TILE_WEIGHTS = 0, 64, 128, 192, 256, 320, 384
+TILE_Q, TILE_OUT, TILE_ENDS, TILE_ROWS, TILE_SINKS, TILE_PEAKS, TILE_SHRINK = 0, 64, 128, 192, 224, 256, 320
+TILE_WEIGHTS = 384
 TILE_RECORDS = TILE_WEIGHTS + 4 * RUN * ROWS
-"""Of the rows of a tile where query and result lie, and the position behind the last seen; how many; the largest scores
-of a run, and by what sums must shrink for these; weights; two sets of records; then the queries.
+"""Of the rows of a tile where query and result lie, and the position behind the last seen; how many; their sinks; the
+largest scores of a run, and by what sums must shrink for these; weights; two sets of records; then the queries.
 """
 
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 PAGE_LEN = 16
 """Tokens of a page: as many as a vector has lanes, since keys lie with the token innermost."""
+FLOATS = ("f32", "f16")
+"""Types without scales."""
 
 
 def key_bytes(kind: str, size: int) -> int:
     """Bytes of a head's keys in a page."""
-    scales = 0 if kind == "f16" else 2 * PAGE_LEN * -(-size // 32)
-    return scales + PAGE_LEN * {"f16": 2 * size, "q8_0": size, "q4_0": -(-size // 2)}[kind]
+    scales = 0 if kind in FLOATS else 2 * PAGE_LEN * -(-size // 32)
+    return scales + PAGE_LEN * {"f32": 4 * size, "f16": 2 * size, "q8_0": size, "q4_0": -(-size // 2)}[kind]
 
 
 def value_bytes(kind: str, size: int) -> int:
     """Bytes of a head's values in a page."""
     vectors, blocks = -(-size // 16), -(-size // 32)
-    scales = 0 if kind == "f16" else 2 * PAGE_LEN * blocks
-    return scales + PAGE_LEN * {"f16": 32 * vectors, "q8_0": 16 * vectors, "q4_0": 16 * blocks}[kind]
+    scales = 0 if kind in FLOATS else 2 * PAGE_LEN * blocks
+    per_token = {"f32": 64 * vectors, "f16": 32 * vectors, "q8_0": 16 * vectors, "q4_0": 16 * blocks}[kind]
+    return scales + PAGE_LEN * per_token

@@ -13,6 +13,7 @@ from .kv_layout import key_bytes, value_bytes
 
 def part_bytes(layer: KvLayer, types: KvTypes) -> tuple[int, int]:
     """Bytes of one page of a layer: of keys, and of values."""
+    types = types.of(layer)
     keys, values = key_bytes(types.keys, layer.key_size), value_bytes(types.values, layer.value_size)
     return layer.kv_heads * keys, layer.kv_heads * values
 

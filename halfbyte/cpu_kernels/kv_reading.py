@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from .grids import add_products, at, load_bytes, load_halves, load_same
+from .grids import add_products, at, load_bytes, load_floats, load_halves, load_same
 from .jit import helper
 from .ops import load_f16, mul, same, store_f32
 from .tiles import store_tile
@@ -99,6 +99,11 @@ def _scales(builder: Any, pages: list[Any], place: Any) -> list[Any]:
 
 
 @tile_op(F32, TILE, types.int64, TILE)
+def _f32_keys(builder: Any, pages: list[Any], place: Any, scales: list[Any]) -> list[Any]:
+    return [load_floats(builder, builder.add(page, place)) for page in pages]
+
+
+@tile_op(F32, TILE, types.int64, TILE)
 def _f16_keys(builder: Any, pages: list[Any], place: Any, scales: list[Any]) -> list[Any]:
     return [load_halves(builder, builder.add(page, place)) for page in pages]
 
@@ -153,6 +158,11 @@ def _spread(page, chunk, scales):
 
 
 @helper
+def _f32_place(page, size, place, chunk):
+    return page + 4 * (place * ((size + 15) // 16 * 16) + 16 * chunk)
+
+
+@helper
 def _f16_place(page, size, place, chunk):
     return page + 2 * (place * ((size + 15) // 16 * 16) + 16 * chunk)
 
@@ -165,6 +175,11 @@ def _q8_0_place(page, size, place, chunk):
 @helper
 def _q4_0_place(page, size, place, chunk):
     return page + (size + 31) // 32 * (32 + 16 * place) + 8 * chunk
+
+
+@tile_op(F32, TILE, types.int64, types.int64)
+def _f32_values(builder: Any, like: list[Any], where: Any, scales: Any) -> list[Any]:
+    return [load_floats(builder, at(builder, where, 64 * i)) for i in range(len(like))]
 
 
 @tile_op(F32, TILE, types.int64, types.int64)
@@ -190,11 +205,13 @@ def _q4_0_values(builder: Any, like: list[Any], where: Any, scales: Any) -> list
 
 
 KEY_READERS = {
+    "f32": KeyReader(_f32_keys, None, _no_scales, 0, 64),
     "f16": KeyReader(_f16_keys, None, _no_scales, 0, 32),
     "q8_0": KeyReader(_q8_0_keys, None, _scales, 32, 16),
     "q4_0": KeyReader(_q4_0_keys(0), _q4_0_keys(4), _scales, 32, 16),
 }
 VALUE_READERS = {
+    "f32": ValueReader(_f32_values, _f32_place, _nothing, 64),
     "f16": ValueReader(_f16_values, _f16_place, _nothing, 32),
     "q8_0": ValueReader(_q8_0_values, _q8_0_place, _spread, 16),
     "q4_0": ValueReader(_q4_0_values, _q4_0_place, _spread, 8),

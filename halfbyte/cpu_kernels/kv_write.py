@@ -11,7 +11,7 @@ from .instruction import LAYOUTS
 from .instruction import state as word
 from .jit import helper
 from .kv_reading import BLOCK
-from .memory import load_byte, load_float, load_i32, load_i64, room_of_256, store_byte, store_half
+from .memory import load_byte, load_float, load_i32, load_i64, room_of_256, store_byte, store_float, store_half
 from .ops import (
     absolute,
     add,
@@ -27,6 +27,7 @@ from .ops import (
     nearest,
     same,
     store_f16,
+    store_f32,
     store_i8,
     sub,
 )
@@ -70,6 +71,12 @@ def _numbers_4(x, scale):
 
 
 @helper
+def _f32_key(page, place, x, size):
+    for c in range(size):
+        store_float(page + 64 * c + 4 * place, load_float(x + 4 * c))
+
+
+@helper
 def _f16_key(page, place, x, size):
     for c in range(size):
         store_half(page + 32 * c + 2 * place, load_float(x + 4 * c))
@@ -107,6 +114,13 @@ def _q4_0_key(page, place, x, size):
 
 
 @helper
+def _f32_value(page, place, x, size):
+    row = page + 64 * place * ((size + 15) // 16)
+    for c in range(0, size, 16):
+        store_f32(row + 4 * c, load_f32(x + 4 * c))
+
+
+@helper
 def _f16_value(page, place, x, size):
     row = page + 32 * place * ((size + 15) // 16)
     for c in range(0, size, 16):
@@ -137,8 +151,8 @@ def _q4_0_value(page, place, x, size):
         store_i8(row + begin // 2, add(_numbers_4(a, scale), mul(same(np.float32(16)), _numbers_4(b, scale))))
 
 
-WRITE_KEY = {"f16": _f16_key, "q8_0": _q8_0_key, "q4_0": _q4_0_key}
-WRITE_VALUE = {"f16": _f16_value, "q8_0": _q8_0_value, "q4_0": _q4_0_value}
+WRITE_KEY = {"f32": _f32_key, "f16": _f16_key, "q8_0": _q8_0_key, "q4_0": _q4_0_key}
+WRITE_VALUE = {"f32": _f32_value, "f16": _f16_value, "q8_0": _q8_0_value, "q4_0": _q4_0_value}
 
 
 def kv_write_to(keys: str, values: str) -> Callable[..., Any]:

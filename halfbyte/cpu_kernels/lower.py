@@ -80,9 +80,14 @@ class Lowering:
         readers = self._readers.get(value, [])
         return readers[0] if len(readers) == 1 and value != self.program.logits else None
 
-    def over_kv(self, kernel: str) -> str:
-        """Name of a kernel that is made for the types of the store."""
-        return f"{kernel}_{self.kv.keys}_{self.kv.values}"
+    def kv_of(self, layer: int) -> KvTypes:
+        """Types of the store of a KV layer."""
+        return self.kv.of(self.program.kv_layers[layer])
+
+    def over_kv(self, kernel: str, layer: int) -> str:
+        """Name of a kernel that is made for the types of a KV layer."""
+        types = self.kv_of(layer)
+        return f"{kernel}_{types.keys}_{types.values}"
 
     def call(self, kernel: str, layout: str, operands: dict[str, Operand], reads: list[str], writes: list[str]) -> None:
         """Append a call."""

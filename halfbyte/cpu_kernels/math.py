@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import helper
-from .ops import add, below, div, fma, maximum, minimum, mul, nearest, same, select_if, sub, two_to
+from .ops import absolute, add, below, div, fma, maximum, minimum, mul, nearest, same, select_if, sub, two_to
 
 LOG2_E = np.float32(1.44269504)
 LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
@@ -67,6 +67,54 @@ def gelu_tanh(x):
     """The tanh form of GELU, written with the sigmoid: (1 + tanh(z)) / 2 == sigmoid(2z)."""
     inner = mul(x, fma(mul(x, x), same(CUBIC), same(1.0)))
     return mul(x, sigmoid(mul(inner, same(SQRT_8_OVER_PI))))
+
+
+ERF_ENDS = np.float32(3.92)
+"""From here on the error function is 1 to the last bit."""
+A0, A1, A2, A3, A4, A5 = (
+    np.float32(c) for c in (1.12837902, 0.192764194, 0.0530604857, 3.86832936e-3, 2.87478842e-4, 2.03472649e-6)
+)
+B1, B2, B3, B4, B5 = (np.float32(c) for c in (0.504164485, 0.115084663, 0.0151723005, 1.18811449e-3, 3.80705237e-5))
+"""Of the two polynomials in z^2 whose quotient, times z, is nearest to erf up to there: 1.6e-8 away at most."""
+
+
+@helper
+def erf(z):
+    """The error function within 1.5e-7."""
+    t = mul(z, z)
+    a = fma(t, same(A5), same(A4))
+    a = fma(a, t, same(A3))
+    a = fma(a, t, same(A2))
+    a = fma(a, t, same(A1))
+    a = fma(a, t, same(A0))
+    b = fma(t, same(B5), same(B4))
+    b = fma(b, t, same(B3))
+    b = fma(b, t, same(B2))
+    b = fma(b, t, same(B1))
+    b = fma(b, t, same(1.0))
+    sign = maximum(minimum(z, same(1.0)), same(-1.0))
+    return select_if(below(absolute(z), same(ERF_ENDS)), div(mul(z, a), b), sign)
+
+
+SQRT_HALF = np.float32(0.7071067811865476)
+
+
+@helper
+def gelu(x):
+    """GELU itself, x times the share of a normal distribution below x."""
+    half = mul(x, same(0.5))
+    return fma(half, erf(mul(x, same(SQRT_HALF))), half)
+
+
+OAI_SLOPE, OAI_LIMIT = np.float32(1.702), np.float32(7)
+
+
+@helper
+def swiglu_oai(gate, up):
+    """`gate * sigmoid(1.702 gate) * (up + 1)`, gate at most 7, up from -7 to 7."""
+    gate = minimum(gate, same(OAI_LIMIT))
+    up = maximum(minimum(up, same(OAI_LIMIT)), same(-OAI_LIMIT))
+    return mul(mul(gate, sigmoid(mul(gate, same(OAI_SLOPE)))), add(up, same(1.0)))
 
 
 @helper

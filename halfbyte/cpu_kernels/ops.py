@@ -98,6 +98,13 @@ def store_f32(builder: Any, address: Any, v: Any) -> None:
     builder.store(v, pointer(builder, address, F32.llvm), align=1)
 
 
+@op(types.void, _ADDRESS, F32, types.int64)
+def store_first(builder: Any, address: Any, v: Any, count: Any) -> None:
+    """Store the first `count` lanes."""
+    where, mask = pointer(builder, address, F32.llvm), _first_lanes(builder, count)
+    call(builder, "llvm.masked.store.v16f32.p0", ir.VoidType(), v, where, _i32(1), mask)
+
+
 @op(types.void, _ADDRESS, F32)
 def store_f16(builder: Any, address: Any, v: Any) -> None:
     """Store 16 floats rounded to half precision."""

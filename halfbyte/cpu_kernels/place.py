@@ -85,7 +85,7 @@ class Plan:
         for call in self.lowering.calls:
             if any(self.root(name) == self.logits for name in call.writes):
                 alike = all(self.root(name) == self.logits for name in call.reads)
-                assert call.layout == "linear" or (call.layout == "elementwise" and alike), (
+                assert call.layout in ("linear", "norm", "take_rows") or (call.layout == "elementwise" and alike), (
                     f"{call.kernel} cannot write the logits"
                 )
 

@@ -1,16 +1,25 @@
-"""The end of a matrix product: bias, residual, and the rows that exist."""
+"""Writing results: the end of a matrix product, with bias and residual, and the last vector of a row."""
 
 from __future__ import annotations
 
 from .instruction import LAYOUTS
 from .jit import helper
 from .memory import load_i64, store_float
-from .ops import lane, load_f32
+from .ops import lane, load_f32, store_f32, store_first
 from .tiles import add_loaded, add_to_all, store_tile
 
 *_, ROWS, PER_TILE, BIAS, RESIDUAL, RESIDUAL_STRIDE, OUT, OUT_STRIDE, SCRATCH, SCRATCH_BYTES, PEAKS = LAYOUTS[
     "linear"
 ].offsets()
+
+
+@helper
+def store_part(address, v, left):
+    """Store a vector, or the `left` lanes of it that a row still has: rows of logits stand side by side."""
+    if left >= 16:
+        store_f32(address, v)
+    else:
+        store_first(address, v, left)
 
 
 @helper

@@ -10,14 +10,28 @@ from __future__ import annotations
 import numpy as np
 
 from . import math
-from .attention_places import SHARE, SOFTCAP, SUMS, VALUE_SIZE, WINDOW, record_bytes
-from .instruction import RUN, TILE_ENDS, TILE_OUT, TILE_PEAKS, TILE_ROWS, TILE_SHRINK, TILE_WEIGHTS
+from .attention_places import LOG2_E, NO_SINK, SHARE, SOFTCAP, SUMS, VALUE_SIZE, WINDOW, record_bytes
+from .instruction import RUN, TILE_ENDS, TILE_OUT, TILE_PEAKS, TILE_ROWS, TILE_SHRINK, TILE_SINKS, TILE_WEIGHTS
 from .jit import apart, helper, routine
 from .memory import bits_to_float, load_float, load_i64, store_float
-from .ops import add, div, fma, keep_between, lane, largest, load_f32, maximum, mul, same, store_f32, sub, total
+from .ops import (
+    add,
+    div,
+    fma,
+    keep_between,
+    lane,
+    largest,
+    load_f32,
+    maximum,
+    minimum,
+    mul,
+    same,
+    store_f32,
+    sub,
+    total,
+)
 
 NOTHING_YET = np.float32(-1e30)
-LOG2_E = np.float32(1.44269504)
 
 
 @routine
@@ -111,13 +125,17 @@ def write_rows(instr, records, tile):
     apart()
     n_bytes = record_bytes(instr)
     for row in range(load_i64(tile + TILE_ROWS)):
-        write_row(instr, records + SUMS + n_bytes * row, load_i64(tile + TILE_OUT + 8 * row))
+        peak, sink = load_float(records + 4 * row), load_float(tile + TILE_SINKS + 4 * row)
+        write_row(instr, records + SUMS + n_bytes * row, peak, sink, load_i64(tile + TILE_OUT + 8 * row))
 
 
 @helper
-def write_row(instr, record, out):
-    """Divide a row's share by its sum of weights."""
-    inverse, exact = same(1 / total(load_f32(record))), load_i64(instr + VALUE_SIZE)
+def write_row(instr, record, peak, sink, out):
+    """Divide a row's share by its sum of weights, the sink's among them."""
+    weights, exact = total(load_f32(record)), load_i64(instr + VALUE_SIZE)
+    if sink > NO_SINK:  # beyond 2^126 nothing is left of the others anyway
+        weights += lane(math.exp2_to_1(minimum(same(sink - peak), same(126.0))), 0)
+    inverse = same(1 / weights)
     for c in range(0, exact, 16):
         share = mul(load_f32(record + SHARE + 4 * c), inverse)
         if c + 16 <= exact:

@@ -17,9 +17,17 @@ FIELDS_ONLY = ("q4_1", "q8_0", "q6_k", "f16")
 """On AVX-512 without bit matrices, which differs from that with them by how fields of bytes are taken."""
 TABLES = ("q4_1", "f32")
 LLAMA = ("norm", "quantize", "angles", "rope_norm", "gated_silu", "take_rows", "top_k", "add")
-KV = ("f16_f16", "q8_0_q4_0", "q4_0_q8_0")
+KV = ("f16_f16", "q8_0_q4_0", "q4_0_q8_0", "f32_f32")
 """Types of keys and values: each of both, the first on other instruction sets too."""
-OTHERS = ("rope_neox", "gated_gelu_tanh", "gated_relu", "scale", "softcap")
+ACTS = ("silu", "gelu_tanh", "gelu", "relu")
+OTHERS = (
+    *("rope_neox", "scale", "softcap", "layer_norm", "mul", "conv_f16", "conv_f32", "gated_swiglu_oai"),
+    *(f"{kernel}_{act}" for kernel in ("gated", "act") for act in ACTS),
+)
+
+
+SOME_OTHERS = ("layer_norm", "act_gelu", "gated_swiglu_oai", "mul", "conv_f16")
+"""On other instruction sets than the detected one."""
 
 
 def families_on(isa_name):
@@ -34,6 +42,6 @@ def ready(isa_name=DETECTED):
     linear = [f"linear_{family}" for family in families_on(isa_name)]
     pack = [f"pack_{name}" for name, family in FAMILY_OF.items() if family in families_on(isa_name)]
     tables = [f"embed_{table}" for table in (FAMILY_OF if isa_name == DETECTED else TABLES)]
-    others = OTHERS if isa_name == DETECTED else ()
-    kv = [f"{kernel}_{types}" for kernel in ("kv_write", "attention") for types in (KV if others else KV[:1])]
+    others, stores = (OTHERS, KV) if isa_name == DETECTED else (SOME_OTHERS, KV[:1])
+    kv = [f"{kernel}_{types}" for kernel in ("kv_write", "attention") for types in stores]
     return LoadedKernels(isa.named(isa_name), sorted([*linear, *pack, *tables, *EXECUTOR, *LLAMA, *kv, *others]))

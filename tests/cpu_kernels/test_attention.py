@@ -32,10 +32,14 @@ KINDS = {
     "negative": PLAIN | {"scale": -1.0},
     **{f"window of {n}": PLAIN | {"window": n} for n in (1, 2, 15, 16, 17, 40, 1000)},
     "window, soft cap and odd sizes": {**PLAIN, "heads": 6, "value_size": 12, "window": 19, "softcap": 2.0},
+    "sinks": PLAIN | {"heads": 6, "sinks": 2.0},
+    "sinks that take all": PLAIN | {"sinks": 300.0},
+    "sinks, window and soft cap": PLAIN | {"heads": 7, "kv_heads": 1, "sinks": 1.0, "window": 18, "softcap": 3.0},
 }
 IDS = np.arange(100) * 3
 PAGES = [3, 7, 1, 0, 6, 2, 4]
 TYPES = {"f16": KvTypes(), "q8_0/q4_0": KvTypes("q8_0", "q4_0"), "q4_0/q8_0": KvTypes("q4_0", "q8_0")}
+TYPES["f32"] = KvTypes("f32", "f32")
 
 
 @pytest.fixture(params=list(TYPES))

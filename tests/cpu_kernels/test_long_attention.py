@@ -22,6 +22,8 @@ KINDS = {
     "one kv head": {"heads": 3, "kv_heads": 1, "key_size": 20, "value_size": 36},
     "window over a border": {"heads": 4, "kv_heads": 2, "key_size": 16, "value_size": 16, "window": PIECE + 20},
     "window within a piece": {"heads": 4, "kv_heads": 1, "key_size": 16, "value_size": 16, "window": 30},
+    "f32": PLAIN | {"kv": KvTypes("f32", "f32")},
+    "sinks": PLAIN | {"sinks": 2.0},
     "soft cap": {"heads": 2, "kv_heads": 2, "key_size": 16, "value_size": 16, "softcap": 5.0, "scale": 1.0},
 }
 
