@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ..tools.convert.conversion import Conversion, ConversionChoices
 
 SOURCE = Argument("SOURCE", "folder with config.json and weights, hf:OWNER/REPO, or folder of a PEFT adapter")
-OUT = Option(
-    "--out", str, "Path of the new .gguf file", "path", otherwise="SOURCE-TYPE.gguf in this folder", short="-o"
+OUT = Option("--out", str, "Path of the new .gguf file", "path", otherwise="from SOURCE's name and --type", short="-o")
+TYPE = Option(
+    "--type", str, f"Which mix of formats the weights get: {RECIPE_NAMES}", "name of a recipe", otherwise="f16"
 )
-TYPE = Option("--type", str, f"Format or recipe of the weights: {RECIPE_NAMES}", otherwise="f16")
 SPLIT_SIZE = Option(
     "--split-size", str, "Write several files with at most so many bytes of tensors each",
     "bytes, kB, MB, GB, MiB or GiB", otherwise="one file",

@@ -32,7 +32,9 @@ def test_part_of_a_weight_is_multiplied_alone(bound, monkeypatch):
     monkeypatch.setattr(streamed, "CHUNK", 64 * 3)
     weight = bound("llama", weights="q8_0").weights["blk.0.ffn_gate.weight"]
     x = np.linspace(-1, 1, 2 * 64, dtype=np.float32).reshape(2, 64)
-    np.testing.assert_allclose(streamed.multiply(x, weight, slice(5, 19)), x @ weight.decode()[5:19].T, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        streamed.multiply(x, weight, slice(5, 19)), x @ weight.decode()[5:19].T, rtol=1e-5, atol=1e-5
+    )
 
 
 def test_memory_does_not_grow_with_the_model(bound):
