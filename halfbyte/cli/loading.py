@@ -43,7 +43,7 @@ def _whole(text: str) -> int:
 
 
 KEYWORDS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "kv": (str, "types in which keys and values are kept: f16, q8_0, q4_0, or both as in q8_0/q4_0 (word; default "
+    "kv": (str, "types in which keys and values are kept: f16, q8_0, q4_0, f32, or both as in q8_0/q4_0 (word; default "
                 "f16)"),
     "kv_memory": (_memory, "memory for all keys and values kept (size like 2GB, or share of what is free; default one "
                            "context)"),

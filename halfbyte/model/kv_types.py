@@ -46,9 +46,9 @@ def _on_grid(x: Floats, scale: Floats, low: int, high: int) -> Floats:
     return np.where(scale == 0, np.float32(0), scale * numbers)
 
 
-ROUND: dict[str, Callable[[Floats], Floats]] = {"f32": _f32, "f16": _f16, "q8_0": _q8_0, "q4_0": _q4_0}
-"""What a block f32[..., 32] or fewer becomes; f32 is the reference's alone."""
-KV_TYPES = ("f16", "q8_0", "q4_0")
+ROUND: dict[str, Callable[[Floats], Floats]] = {"f16": _f16, "q8_0": _q8_0, "q4_0": _q4_0, "f32": _f32}
+"""What a block f32[..., 32] or fewer becomes."""
+KV_TYPES = tuple(ROUND)
 
 
 def rounded(kind: str, x: Floats) -> Floats:

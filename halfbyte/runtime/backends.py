@@ -53,7 +53,7 @@ class Job:
         """Bytes of keys and values of one page."""
         types = kv_types(self.config.kv)
         layers = self.program.kv_layers
-        return PAGE_LEN * sum(kv.kv_heads * types.token_bytes(kv.key_size, kv.value_size) for kv in layers)
+        return PAGE_LEN * sum(kv.kv_heads * types.of(kv).token_bytes(kv.key_size, kv.value_size) for kv in layers)
 
     @property
     def kv_bytes(self) -> int:

@@ -57,7 +57,7 @@ class LoadConfig:
 
     `context` is the most tokens of one sequence, prompt and answer together, at most what the model was made for. All
     sequences share KV pages of `kv_memory`: bytes, a size like "2GB", a share of the free memory (0.3), or None for one
-    context; numbers in them are of type `kv`: f16, q8_0 or q4_0, or of two, keys and values, as in "q8_0/q4_0"; see
+    context; numbers in them are of type `kv`: f16, q8_0, q4_0, f32, or of two, keys and values, as in "q8_0/q4_0"; see
     `docs/kv-types.md`. A step computes at most `max_num_batched_tokens` tokens (a longer prompt is cut into chunks) of
     at most `max_num_seqs` sequences; beside answers under way prompts get so much of it that a step takes about
     `prompt_stretch` times one without, or all of it for infinity. Further requests wait, at most `max_queued` of them;

@@ -5,6 +5,7 @@ import pytest
 
 from halfbyte.errors import UnsupportedError
 from halfbyte.model.kv_types import KV_TYPES, KvTypes, kv_types, rounded
+from halfbyte.model.program import KvLayer
 
 X = np.random.default_rng(1).standard_normal((200, 80)).astype(np.float32)
 
@@ -16,9 +17,9 @@ def test_names():
     assert kv_types("f16/q8_0").name == "f16/q8_0"
 
 
-@pytest.mark.parametrize("name", ["", "q5", "/", "q8_0/", "/q8_0", "f16/f16/f16", "f32", "F16"])
+@pytest.mark.parametrize("name", ["", "q5", "/", "q8_0/", "/q8_0", "f16/f16/f16", "f32/", "F16"])
 def test_other_names_are_refused(name):
-    with pytest.raises(UnsupportedError, match="known: f16, q8_0, q4_0"):
+    with pytest.raises(UnsupportedError, match="known: f16, q8_0, q4_0, f32"):
         kv_types(name)
 
 
@@ -33,7 +34,7 @@ def test_a_block_is_as_near_as_its_largest_number_allows(kind, steps):
         assert (wrong > bound / 10).any()
 
 
-@pytest.mark.parametrize("kind", KV_TYPES)
+@pytest.mark.parametrize("kind", ["f16", "q8_0", "q4_0"])
 def test_rounding_what_is_rounded_changes_little_and_nothing_becomes_nothing(kind):
     once = rounded(kind, X)
     assert np.allclose(rounded(kind, once), once, rtol=1e-3, atol=1e-6)
@@ -41,6 +42,17 @@ def test_rounding_what_is_rounded_changes_little_and_nothing_becomes_nothing(kin
     assert np.array_equal(rounded(kind, np.full((1, 40), 1e-9, np.float32)), np.zeros((1, 40)))
 
 
-@pytest.mark.parametrize(("kind", "n_bytes"), [("f16", 160), ("q8_0", 86), ("q4_0", 46)])
+def test_floats_stay_as_they_are():
+    assert np.array_equal(rounded("f32", X), X)
+
+
+def test_what_filters_look_back_at_is_kept_as_halves_at_least():
+    layer = KvLayer(1, 0, 80, 3, exact=True)
+    kept = {name: kv_types(name).of(layer).name for name in (*KV_TYPES, "f32/q8_0")}
+    assert kept == {"f16": "f16", "q8_0": "f16", "q4_0": "f16", "f32": "f32", "f32/q8_0": "f32/f16"}
+    assert kv_types("q4_0").of(KvLayer(1, 80, 80)) == kv_types("q4_0")
+
+
+@pytest.mark.parametrize(("kind", "n_bytes"), [("f32", 320), ("f16", 160), ("q8_0", 86), ("q4_0", 46)])
 def test_bytes_of_a_token(kind, n_bytes):
     assert kv_types(kind).token_bytes(80, 80) == 2 * n_bytes
