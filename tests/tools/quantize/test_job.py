@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import gguf
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from halfbyte.errors import ConfigError
 from halfbyte.formats import GGUFWriter, open_gguf
 from halfbyte.quant import FORMATS
 from halfbyte.quant.recipes import RECIPES, recipe_named
+from halfbyte.runtime.golden.vectors import read
 from halfbyte.tools.quantize import job
 from halfbyte.tools.quantize.choices import Choices
 from halfbyte.tools.quantize.encoding import NearestCodes
@@ -218,3 +221,20 @@ def test_several_files_become_one(source, tmp_path):
         with pytest.raises(ConfigError, match="is the source itself"):
             write(split, plan_of(split, "q4_0"), tmp_path / "m-00002-of-00002.gguf")
     assert path.read_bytes() == write(source, plan_of(source, "q4_0"), tmp_path / "whole.gguf").read_bytes()
+
+
+def test_a_model_of_an_unknown_architecture_gets_no_golden_vectors(tmp_path):
+    path = make_tiny_gguf(tmp_path / "m.gguf", metadata={"general.architecture": "unheard-of"})
+    with open_gguf(path) as file, open_gguf(write(file, plan_of(file, "q8_0"), tmp_path / "new.gguf")) as new:
+        assert not any(key.startswith("halfbyte.check.") for key in new.metadata)
+
+
+def test_a_file_that_will_not_run_is_written_without_golden_vectors(tmp_path, caplog):
+    path = make_tiny_gguf(tmp_path / "m.gguf")
+    with open_gguf(path) as file:
+        plan = plan_of(file, "q8_0")
+        norm = next(tensor for tensor in plan.tensors if tensor.name == "output_norm.weight")
+        tensors = [replace(tensor, target=FORMATS["q8_0"]) if tensor is norm else tensor for tensor in plan.tensors]
+        with open_gguf(write(file, replace(plan, tensors=tuple(tensors)), tmp_path / "new.gguf")) as new:
+            assert read(new) is None
+    assert "cannot be run" in caplog.text
