@@ -65,11 +65,11 @@ class LLM:
         """Ids of `text`.
 
         `special`: control tokens spelt out in it count as such. `bos`: whether a begin token comes first, None for as
-        the file says. Raises `RequestError` for what is no text.
+        the file says; no end token comes last. Raises `RequestError` for what is no text.
         """
         if not isinstance(text, str):
             raise RequestError(f"the text to tokenize must be a string, not {repr(text)[:80]}")
-        return self.tokenizer.encode(text, special=special, bos=bos)
+        return self.tokenizer.encode(text, special=special, bos=bos, eos=False)
 
     def detokenize(self, ids: Iterable[int], special: bool = False) -> str:
         """Text of `ids`; with `special` control tokens are spelt out, else left out. Raises `RequestError`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ..errors import FormatError
 from ..registry import Registry
+from .rules import MODEL_RULES
 from .tokenizer import Tokenizer
 
 TOKENIZERS: Registry[Callable[[Mapping[str, object]], Tokenizer]] = Registry(
@@ -14,6 +15,8 @@ TOKENIZERS: Registry[Callable[[Mapping[str, object]], Tokenizer]] = Registry(
     {
         "gpt2": ".byte_bpe:build",
         "llama": ".sentence_piece:build",
+        "t5": ".unigram:build",
+        "bert": ".word_piece:build",
     },
 )
 
@@ -27,4 +30,9 @@ def build_tokenizer(metadata: Mapping[str, object]) -> Tokenizer:
     model = metadata.get("tokenizer.ggml.model")
     if not isinstance(model, str):
         raise FormatError("tokenizer.ggml.model: is missing, so the file holds no tokenizer; convert it with one")
+    if MODEL_RULES in metadata:
+        # It needs the tokenizers library, which is slow to import.
+        from .by_rules import tokenizer_by_rules
+
+        return tokenizer_by_rules(metadata)
     return TOKENIZERS[model](metadata)

@@ -23,7 +23,7 @@ class Detokenizer:
         piece = self._tokenizer.token_bytes(token)
         if self._at_start and piece:
             self._at_start = False
-            piece = piece.removeprefix(b" ")
+            piece = self._tokenizer.without_lead(token, piece)
         return self._utf8.decode(piece)
 
     def finish(self) -> str:

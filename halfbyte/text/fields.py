@@ -80,6 +80,14 @@ class Fields:
             return []
         return list(value)
 
+    def integers(self, key: str) -> NDArray[np.int64]:
+        """All integers of an array, none where the key is absent."""
+        array = np.asarray(self._metadata.get(key, np.zeros(0, np.int64)))
+        if array.ndim == 1 and (array.dtype.kind in "iu" or not len(array)):
+            return array.astype(np.int64)
+        self.problem(key, f"wants an array of integers, not {array.dtype} with {array.ndim} dimensions")
+        return np.zeros(0, np.int64)
+
     def numbers(self, key: str, length: int, dtype: type[np.generic]) -> NDArray[Any] | None:
         """`length` finite numbers as `dtype`, or None where the key is absent."""
         value = self._metadata.get(key)

@@ -1,10 +1,12 @@
 """A SentencePiece model file built in memory.
 
-Source: `sentencepiece_model.proto`. Only what the encoder reads is written: pieces, the kind of model, and a normalizer
-that changes nothing but spaces.
+Source: `sentencepiece_model.proto`. Only what the encoder reads is written: pieces, the kind of model, and how to
+normalize.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +17,49 @@ _VARINT, _BYTES, _FLOAT = 0, 2, 5
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _PIECE_TEXT, _PIECE_SCORE, _PIECE_TYPE = 1, 2, 3
 _MODEL_TYPE, _UNKNOWN_ID, _BOS_ID, _EOS_ID, _PAD_ID, _BYTE_FALLBACK = 3, 40, 41, 42, 43, 35
-_ADD_DUMMY_PREFIX, _REMOVE_EXTRA_SPACES = 3, 4
-_BPE = 2
+_SUFFIX_SPACES = 24
+_CHARSMAP, _ADD_DUMMY_PREFIX, _REMOVE_EXTRA_SPACES, _ESCAPE_SPACES = 2, 3, 4, 5
+_UNIGRAM, _BPE = 1, 2
 _NO_ID = (1 << 64) - 1
 
 _HEAD, _TAIL, _INNER_HEAD = 8, 7, 4
 _MAX_BODY = (1 << 21) - 1
 
 
+@dataclass(frozen=True)
+class PieceOptions:
+    """What the library does by itself; by default it merges, and changes nothing but spaces to their mark.
+
+    `charsmap` is walked without looking at bounds: it must have been checked.
+    """
+
+    unigram: bool = False
+    add_dummy_prefix: bool = False
+    remove_extra_whitespaces: bool = False
+    escape_whitespaces: bool = True
+    treat_whitespace_as_suffix: bool = False
+    charsmap: bytes = b""
+
+
+_PLAIN = PieceOptions()
+
+
 def piece_model(
-    tokens: list[str], scores: NDArray[np.float32], types: NDArray[np.int32], unknown_id: int, byte_fallback: bool
+    tokens: list[str],
+    scores: NDArray[np.float32],
+    types: NDArray[np.int32],
+    unknown_id: int,
+    byte_fallback: bool,
+    options: PieceOptions = _PLAIN,
 ) -> bytes:
     """Serialized model. Shapes: `scores` f32[V] and `types` i32[V] for V `tokens`."""
-    trainer = _number(_MODEL_TYPE, _BPE) + _number(_BYTE_FALLBACK, byte_fallback) + _number(_UNKNOWN_ID, unknown_id)
+    kind = _UNIGRAM if options.unigram else _BPE
+    trainer = _number(_MODEL_TYPE, kind) + _number(_BYTE_FALLBACK, byte_fallback) + _number(_UNKNOWN_ID, unknown_id)
     trainer += b"".join(_number(field, _NO_ID) for field in (_BOS_ID, _EOS_ID, _PAD_ID))
-    normalizer = _number(_ADD_DUMMY_PREFIX, 0) + _number(_REMOVE_EXTRA_SPACES, 0)
+    trainer += _number(_SUFFIX_SPACES, options.treat_whitespace_as_suffix)
+    normalizer = _message(_CHARSMAP, options.charsmap) + _number(_ADD_DUMMY_PREFIX, options.add_dummy_prefix)
+    normalizer += _number(_REMOVE_EXTRA_SPACES, options.remove_extra_whitespaces)
+    normalizer += _number(_ESCAPE_SPACES, options.escape_whitespaces)
     return _pieces(tokens, scores, types) + _message(_TRAINER, trainer) + _message(_NORMALIZER, normalizer)
 
 

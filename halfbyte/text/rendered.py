@@ -26,6 +26,8 @@ class Rendered(str):
 def encode_chat(tokenizer: Tokenizer, rendered: str) -> list[int]:
     """Ids of a rendered chat: the template's control tokens are tokens, those in messages are text, and the begin token
     stands once.
+
+    End tokens that the file puts behind texts to embed are left off: an answer is to follow.
     """
     literal = rendered.literal if isinstance(rendered, Rendered) else ()
-    return tokenizer.encode(rendered, special=True, literal=literal)
+    return tokenizer.encode(rendered, special=True, literal=literal, eos=False)

@@ -1,30 +1,38 @@
-"""SentencePiece BPE with scores and byte fallback: `tokenizer.ggml.model` "llama"."""
+"""SentencePiece with scores and byte fallback: `tokenizer.ggml.model` "llama"."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from sentencepiece import SentencePieceProcessor
 
 from ..errors import FormatError
-from .piece_model import piece_model
+from .added_tokens import splitter_of
+from .byte_tokens import read_byte_tokens
+from .piece_model import PieceOptions, piece_model
+from .rules import Rules
+from .splitter import Splitter
 from .tokenizer import SPACE_MARK, Tokenizer
 from .vocabulary import KEY, Defaults, TokenType, Vocabulary, read_vocabulary
 
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _BYTES = 256
+_MARK = SPACE_MARK.encode()
 
 
 class SentencePiece(Tokenizer):
-    """Neighbours merge by the score of what they make; a character without a piece falls back to its bytes."""
+    """Neighbours merge by the score of what they make, or the pieces with the best sum are taken; a character without
+    a piece falls back to its bytes.
+    """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, options: PieceOptions, rules: Rules | None = None) -> None:
         super().__init__(vocabulary)
-        self._byte_of = _read_byte_tokens(vocabulary)
-        self._processor = _build_processor(vocabulary, bool(self._byte_of))
+        self._rules = rules
+        self._byte_of = _check_byte_tokens(vocabulary, strict=rules is None and not options.unigram)
+        self._leads = self._leads and not options.add_dummy_prefix and rules is None
+        self._processor = _build_processor(vocabulary, bool(self._byte_of), options, rules)
 
     def _encode_plain(self, text: str) -> list[int]:
         ids: list[int] = self._processor.encode(text)
@@ -34,7 +42,20 @@ class SentencePiece(Tokenizer):
         byte = self._byte_of.get(token)
         if byte is not None:
             return bytes([byte])
-        return self._text_bytes(token).replace(SPACE_MARK.encode(), b" ")
+        return self._text_bytes(token).replace(_MARK, b" ")
+
+    def _encode_parts(self, text: str, special: bool, literal: Sequence[int]) -> list[int]:
+        if self._rules is None:
+            return super()._encode_parts(text, special, literal)
+        ids: list[int] = []
+        for part in self._splitters[special].split(text, literal):
+            ids += [part] if isinstance(part, int) else self._encode_plain(part)
+        return ids
+
+    @cached_property
+    def _splitters(self) -> dict[bool, Splitter]:
+        assert self._rules is not None
+        return {special: splitter_of(self.vocabulary, self._rules.added, special) for special in (False, True)}
 
 
 def build(metadata: Mapping[str, object]) -> Tokenizer:
@@ -43,31 +64,35 @@ def build(metadata: Mapping[str, object]) -> Tokenizer:
     vocabulary = read_vocabulary(metadata, defaults)
     if vocabulary.scores is None:
         raise FormatError(f"{KEY}scores: is missing, and without scores no piece can be chosen; convert the file again")
-    return SentencePiece(vocabulary)
+    return SentencePiece(vocabulary, PieceOptions())
 
 
-def _read_byte_tokens(vocabulary: Vocabulary) -> dict[int, int]:
-    byte_of = {}
-    for token in vocabulary.ids_of(TokenType.BYTE):
-        match = _BYTE_TOKEN.fullmatch(vocabulary.tokens[token])
-        if match is None:
-            text = vocabulary.tokens[token]
-            raise FormatError(f"{KEY}tokens: token {token} is typed as a byte but spelt {text!r}, not like <0x0A>")
-        byte_of[token] = int(match[1], 16)
+def _check_byte_tokens(vocabulary: Vocabulary, strict: bool) -> dict[int, int]:
+    byte_of = read_byte_tokens(vocabulary)
     if not byte_of and vocabulary.unknown_id is None:
         raise FormatError(
             f"{KEY}tokens: has neither byte tokens nor an unknown token, so not every text can be encoded"
         )
-    if byte_of and len(set(byte_of.values())) < _BYTES:
+    if strict and byte_of and len(set(byte_of.values())) < _BYTES:
         raise FormatError(f"{KEY}tokens: has tokens for {len(set(byte_of.values()))} bytes only, not for all {_BYTES}")
     return byte_of
 
 
-def _build_processor(vocabulary: Vocabulary, byte_fallback: bool) -> SentencePieceProcessor:
+def _build_processor(
+    vocabulary: Vocabulary, byte_fallback: bool, options: PieceOptions, rules: Rules | None
+) -> SentencePieceProcessor:
     assert vocabulary.scores is not None
     types, unknown_id = _piece_types(vocabulary)
+    tokens, n = vocabulary.tokens, len(types)
+    if rules is not None:
+        n = min(rules.model.pieces or n, n)
+        user_defined = vocabulary.types[:n] == TokenType.USER_DEFINED
+        types[:n][user_defined] = TokenType.USER_DEFINED
+        tokens = [text.replace(" ", SPACE_MARK) for text in tokens[:n]]
+        if unknown_id >= n:
+            raise FormatError(f"{KEY}unknown_token_id: is {unknown_id}, and the model has {n} pieces")
     processor = SentencePieceProcessor()
-    model = piece_model(vocabulary.tokens, vocabulary.scores, types, unknown_id, byte_fallback)
+    model = piece_model(tokens, vocabulary.scores[:n], types[:n], unknown_id, byte_fallback, options)
     try:
         processor.LoadFromSerializedProto(model)
     except RuntimeError as error:

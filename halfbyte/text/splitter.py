@@ -6,8 +6,20 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .word_chars import is_white, is_word
 
 _PREFIX = 2
+
+
+@dataclass(frozen=True)
+class Edges:
+    """How a special token meets its neighbours: it may take the white space beside it, or want no word there."""
+
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
 
 
 class Splitter:
@@ -17,10 +29,16 @@ class Splitter:
     character finds candidates by their first two, and a table of lengths per candidate settles the rest.
     """
 
-    def __init__(self, ids: Mapping[str, int], control: Mapping[str, int]) -> None:
-        """`ids` by text: those that always count as tokens, and those that `literal` can keep from it."""
+    def __init__(
+        self, ids: Mapping[str, int], control: Mapping[str, int], edges: Mapping[str, Edges] | None = None
+    ) -> None:
+        """`ids` by text: those that always count as tokens, and those that `literal` can keep from it.
+
+        `edges` of the tokens, by text, that have some.
+        """
         self._ids = {**ids, **control}
         self._control = control
+        self._edges = edges or {}
         lengths: dict[str, set[int]] = defaultdict(set)
         for text in self._ids:
             lengths[text[:_PREFIX]].add(len(text))
@@ -32,6 +50,11 @@ class Splitter:
 
         `literal` holds ascending positions of characters that are no part of a control token, whatever they spell.
         """
+        for _, part in self.cut(text, literal):
+            yield part
+
+    def cut(self, text: str, literal: Sequence[int] = ()) -> Iterator[tuple[int, str | int]]:
+        """The same, each with the place where it begins."""
         done = at = 0
         while self._candidate is not None and (candidate := self._candidate.search(text, at)):
             start = candidate.start()
@@ -39,12 +62,19 @@ class Splitter:
             if end is None:
                 at = start + 1
                 continue
+            at = end
+            token = text[start:end]
+            if token in self._edges:
+                edges = self._edges[token]
+                if edges.single_word and _touches_a_word(text, start, end):
+                    continue
+                start, end = _widen(text, start, end, edges, done)
             if done < start:
-                yield text[done:start]
-            yield self._ids[text[start:end]]
-            done = at = end
+                yield done, text[done:start]
+            yield start, self._ids[token]
+            done = end
         if done < len(text):
-            yield text[done:]
+            yield done, text[done:]
 
     def _match(self, text: str, start: int, literal: Sequence[int]) -> int | None:
         following = bisect_left(literal, start)
@@ -56,6 +86,18 @@ class Splitter:
                 if found in self._ids and (start + length <= stop or found not in self._control):
                     return start + length
         return None
+
+
+def _touches_a_word(text: str, start: int, end: int) -> bool:
+    return (start > 0 and is_word(text[start - 1])) or (end < len(text) and is_word(text[end]))
+
+
+def _widen(text: str, start: int, end: int, edges: Edges, done: int) -> tuple[int, int]:
+    while edges.lstrip and start > done and is_white(text[start - 1]):
+        start -= 1
+    while edges.rstrip and end < len(text) and is_white(text[end]):
+        end += 1
+    return start, end
 
 
 def _candidate_pattern(prefixes: Mapping[str, object]) -> re.Pattern[str] | None:

@@ -26,6 +26,7 @@ class Tokenizer(ABC):
         self.eos_id = vocabulary.eos_id
         self.eog_ids = vocabulary.eog_ids
         self.add_bos = vocabulary.add_bos
+        self._leads = vocabulary.add_space_prefix
         self._silent = frozenset(vocabulary.ids_of(*_SILENT))
 
     @abstractmethod
@@ -37,15 +38,29 @@ class Tokenizer(ABC):
         """UTF-8 bytes of a token that is neither silent nor user-defined."""
 
     def encode(
-        self, text: str, special: bool = False, bos: bool | None = None, literal: Sequence[int] = ()
+        self,
+        text: str,
+        special: bool = False,
+        bos: bool | None = None,
+        literal: Sequence[int] = (),
+        eos: bool | None = None,
     ) -> list[int]:
         """Ids of `text`; raises `RequestError` for a lone surrogate, which no UTF-8 text can hold.
 
         `special`: control tokens spelt out in the text count as tokens, save where they touch a position in `literal`
-        (ascending). `bos`: whether a begin token comes first, None for as the file says; a text that begins with one
-        gets no second.
+        (ascending). `bos`: whether begin tokens come first, None for as the file says; a text that begins with them
+        gets no second ones. `eos`: the same of end tokens, which are as a rule for texts to embed alone.
         """
         _refuse_surrogates(text)
+        ids = self._encode_parts(text, special, literal)
+        vocabulary = self.vocabulary
+        prefix = vocabulary.prefix if (self.add_bos if bos is None else bos) else ()
+        if tuple(ids[: len(prefix)]) != prefix:
+            ids[:0] = prefix
+        return ids + list(vocabulary.suffix) if (vocabulary.add_eos if eos is None else eos) else ids
+
+    def _encode_parts(self, text: str, special: bool, literal: Sequence[int]) -> list[int]:
+        """Ids of the stretches of plain text and of the special tokens between them."""
         ids: list[int] = []
         after_special = True
         for part in (self._special_splitter if special else self._plain_splitter).split(text, literal):
@@ -53,12 +68,9 @@ class Tokenizer(ABC):
                 ids.append(part)
                 after_special = True
             else:
-                lead = " " if after_special and self.vocabulary.add_space_prefix else ""
+                lead = " " if after_special and self._leads else ""
                 ids += self._encode_plain(lead + part)
                 after_special = False
-        wants_bos = self.add_bos if bos is None else bos
-        if wants_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
-            ids.insert(0, self.bos_id)
         return ids
 
     def decode(self, ids: Iterable[int], special: bool = False, continues: bool = False) -> str:
@@ -79,7 +91,7 @@ class Tokenizer(ABC):
                 continue
             if at_start and piece:
                 at_start = False
-                piece = piece.removeprefix(b" ")
+                piece = self.without_lead(token, piece)
             yield piece
 
     def token_bytes(self, token: int) -> bytes:
@@ -89,6 +101,10 @@ class Tokenizer(ABC):
         if token in self._silent:
             return b""
         return self._text_bytes(token) if token in self._user_defined else self._spell(token)
+
+    def without_lead(self, token: int, piece: bytes) -> bytes:
+        """The bytes of a text's first token less the space that `encode` put in front."""
+        return piece.removeprefix(b" ")
 
     def token_text(self, token: int) -> str:
         """The token for people to read, control tokens included; half characters show as U+FFFD."""

@@ -74,7 +74,7 @@ def test_all_problems_are_told_together() -> None:
 def test_unknown_names_are_answered_with_the_known_ones() -> None:
     with pytest.raises(UnsupportedError, match="did you mean 'gpt2'") as caught:
         build_tokenizer(byte_bpe(model="gpt"))
-    assert set(caught.value.known) == {"gpt2", "llama"}
+    assert set(caught.value.known) == {"gpt2", "llama", "t5", "bert"}
     with pytest.raises(UnsupportedError, match="did you mean 'qwen2'") as caught:
         build_tokenizer(byte_bpe(pre="qwen-2"))
     assert "llama-bpe" in caught.value.known

@@ -55,7 +55,11 @@ def _trained_pieces() -> tuple[tuple[str, ...], tuple[float, ...], tuple[int, ..
         character_coverage=0.98, normalization_rule_name="identity", remove_extra_whitespaces=False,
         control_symbols=CONTROL[2:], minloglevel=2,
     )  # fmt: skip
-    trained = sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
+    return _pieces(out.getvalue())
+
+
+def _pieces(model: bytes) -> tuple[tuple[str, ...], tuple[float, ...], tuple[int, ...]]:
+    trained = sentencepiece.SentencePieceProcessor(model_proto=model)
     ids = range(len(trained))
     kinds = ((trained.is_unknown, UNKNOWN), (trained.is_control, CONTROLS), (trained.is_byte, BYTE))
     types = tuple(next((kind for is_kind, kind in kinds if is_kind(i)), NORMAL) for i in ids)
@@ -78,5 +82,37 @@ def _metadata(
     model: str, tokens: list[str], types: list[int], more: dict[str, Any], changes: dict[str, Any]
 ) -> dict[str, Any]:
     facts = {"model": model, "tokens": tokens, "token_type": types, **more}
-    facts |= {"bos_token_id": tokens.index("<s>"), "eos_token_id": tokens.index("</s>"), **changes}
+    if "<s>" in tokens:
+        facts |= {"bos_token_id": tokens.index("<s>"), "eos_token_id": tokens.index("</s>")}
+    facts |= changes
     return {f"tokenizer.ggml.{name}": value for name, value in facts.items() if value is not None}
+
+
+@cache
+def _trained_unigram() -> tuple[tuple[str, ...], tuple[float, ...], tuple[int, ...]]:
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS), model_writer=out, vocab_size=340, model_type="unigram", byte_fallback=True,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, hard_vocab_limit=False,
+        control_symbols=CONTROL[2:], minloglevel=2,
+    )  # fmt: skip
+    return _pieces(out.getvalue())
+
+
+def unigram(**changes: Any) -> dict[str, Any]:
+    """Metadata of a Unigram: ids 0 to 4 are `<unk>` and control tokens, the last one user-defined."""
+    tokens, scores, kinds = _trained_unigram()
+    facts = {"scores": [*scores, 0.0], "unknown_token_id": 0, "add_eos_token": False}
+    return _metadata("t5", [*tokens, "<tool>"], [*kinds, USER], facts, changes)
+
+
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = ["the", "quick", "brown", "fox", "jump", "##s", "over", "e", "##t", "##e", "!", ",", "日", "本", "##ly", "a"]
+
+
+def word_piece(words: list[str] | None = None, **changes: Any) -> dict[str, Any]:
+    """Metadata of a WordPiece vocabulary as GGUF files spell it: ids 0 to 4 are `BERT`."""
+    spelt = [word.removeprefix("##") if word.startswith("##") else "▁" + word for word in words or WORDS]
+    facts: dict[str, Any] = {f"{name}_token_id": i for i, name in enumerate(("padding", "unknown", "cls", "seperator"))}
+    types = [CONTROLS, UNKNOWN, CONTROLS, CONTROLS, CONTROLS, *[NORMAL] * len(spelt)]
+    return _metadata("bert", [*BERT, *spelt], types, facts, changes)

@@ -1,0 +1,152 @@
+"""From a `tokenizer.json` through a GGUF file to the ids of the original."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import AddedToken, Tokenizer, models, normalizers, processors
+
+from halfbyte.formats import open_gguf
+from halfbyte.formats.writer import GGUFWriter
+from halfbyte.text import Tokenizer as Ours
+from halfbyte.text import build_tokenizer
+from halfbyte.tools.convert.tokenizer import read_tokenizer
+from halfbyte.tools.convert.tokenizer_battery import TEXTS
+from tests.tools.convert.tiny_tokenizers import OWN, TRAINED, byte_level, checkpoint, with_added, with_fallback
+
+KEY = "tokenizer.ggml."
+
+
+def through_a_file(folder: Path, n_vocab: int) -> tuple[Ours, dict[str, Any]]:
+    metadata = read_tokenizer(folder, n_vocab)
+    with GGUFWriter(folder / "made.gguf", {"general.architecture": "none", **metadata}):
+        pass
+    file = open_gguf(folder / "made.gguf")
+    return build_tokenizer(file.metadata), dict(file.metadata)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_ids_are_those_of_the_original(name: str, tmp_path: Path) -> None:
+    original = TRAINED[name]()
+    size = original.get_vocab_size()
+    ours, metadata = through_a_file(checkpoint(tmp_path, original), size + 5)
+    assert ours.vocab_size == size + 5
+    assert metadata[KEY + "tokens"][size] == f"[PAD{size}]"
+    for text in TEXTS:
+        expected = original.encode(text, add_special_tokens=False).ids
+        assert ours.encode(text, special=True, bos=False, eos=False) == expected, text
+        if original.decode(expected) == text and metadata[KEY + "model"] != "bert":
+            assert ours.decode(expected) == text
+    for text in ("Hello, world", ""):
+        assert ours.encode(text) == original.encode(text).ids
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("gpt2", "gpt-2"),
+        ("llama3", "llama-bpe"),
+        ("qwen2", "qwen2"),
+        ("digits", "smollm"),
+        ("unknown pattern", "default"),
+    ],
+)
+def test_the_well_known_name_is_written_where_there_is_one(name: str, known: str, tmp_path: Path) -> None:
+    original = TRAINED[name]()
+    metadata = read_tokenizer(checkpoint(tmp_path, original), original.get_vocab_size())
+    assert metadata[KEY + "pre"] == known
+    assert (OWN.replace("\\", "\\\\") in str(metadata["halfbyte.tokenizer.pre_tokenizer"])) is (known == "default")
+
+
+FLAGGED = (
+    AddedToken("<mask>", lstrip=True, special=True),
+    AddedToken("<left>", lstrip=True, rstrip=True, normalized=False),
+    AddedToken("word", single_word=True, normalized=False),
+    AddedToken("Norm", normalized=True),
+    AddedToken("<É>", normalized=True, special=True),
+    AddedToken("  ", normalized=False),
+    AddedToken("the lazy", normalized=True, rstrip=True),
+)
+AROUND = (
+    "a {0} b|{0}{0}|x{0}y| {0} |\n {0}\t{0}|{0}s|é{0}é|_{0}_|-{0}-|  {0}  {1}  |{0}\x1c{1}|\u0301{0}\u0301|{1}  {0}"
+)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        byte_level,
+        with_fallback,
+        TRAINED["qwen2"],
+        TRAINED["uncased"],
+        TRAINED["unigram"],
+        TRAINED["metaspace first"],
+    ],
+)
+def test_added_tokens_meet_their_neighbours_as_they_did(made: Any, tmp_path: Path) -> None:
+    original = with_added(made(), *FLAGGED)
+    ours, _ = through_a_file(checkpoint(tmp_path, original), original.get_vocab_size())
+    words = [token.content for token in FLAGGED]
+    for i, word in enumerate(words):
+        for form in AROUND.split("|"):
+            text = form.format(word, words[i - 1])
+            expected = original.encode(text, add_special_tokens=False).ids
+            assert ours.encode(text, special=True, bos=False, eos=False) == expected, text
+
+
+def test_text_that_people_wrote_spells_no_control_token_even_in_normal_form(tmp_path: Path) -> None:
+    original = with_added(with_fallback(), AddedToken("<É>", normalized=True, special=True))
+    ours, _ = through_a_file(checkpoint(tmp_path, original), original.get_vocab_size())
+    control = original.token_to_id("<É>")
+    # Llama's normal form puts a mark before the token, and looks for that.
+    text = "<É> and x <É>"
+    found = original.encode(text, add_special_tokens=False).ids
+    assert found.count(control) == 2
+    assert ours.encode(text, special=True, bos=False) == found
+    assert ours.encode(text, special=True, bos=False, literal=[0]).count(control) == 1
+    assert ours.encode(text, special=True, bos=False, literal=[0, 10]).count(control) == 0
+    assert ours.encode(text, bos=False).count(control) == 0
+
+
+def test_control_tokens_in_plain_text_are_spelt(tmp_path: Path) -> None:
+    for i, name in enumerate(TRAINED):
+        (tmp_path / str(i)).mkdir()
+        original = TRAINED[name]()
+        ours, _ = through_a_file(checkpoint(tmp_path / str(i), original), original.get_vocab_size())
+        texts = [token.content for token in original.get_added_tokens_decoder().values() if token.special]
+        ids = ours.encode(" ".join(texts), bos=False, eos=False)
+        assert not {original.token_to_id(text) for text in texts} - {ours.vocabulary.unknown_id} & set(ids), name
+
+
+def test_a_template_of_several_marks_is_kept(tmp_path: Path) -> None:
+    original = byte_level()
+    marks = [(text, original.token_to_id(text)) for text in ("<|im_start|>", "<|im_end|>", "<|endoftext|>")]
+    original.post_processor = processors.TemplateProcessing(
+        single="<|im_start|> <|im_end|> $A <|endoftext|> <|im_end|>", special_tokens=marks
+    )
+    ours, _ = through_a_file(checkpoint(tmp_path, original), original.get_vocab_size())
+    assert ours.encode("the") == original.encode("the").ids
+    assert ours.encode("<|im_start|><|im_end|>the", special=True) == original.encode("the").ids
+    assert ours.encode("the", bos=False, eos=False) == original.encode("the", add_special_tokens=False).ids
+
+
+def _twice() -> Tokenizer:
+    made = byte_level()
+    made.post_processor = processors.TemplateProcessing(single="$A $A")
+    return made
+
+
+def _words() -> Tokenizer:
+    return Tokenizer(models.WordLevel({"a": 0, "?": 1}, "?"))
+
+
+def _joined() -> Tokenizer:
+    return Tokenizer(models.BPE({"a": 0, "##b": 1}, [], continuing_subword_prefix="##"))
+
+
+def _upper() -> Tokenizer:
+    made = byte_level()
+    made.normalizer = normalizers.Replace("a", "b" * 300)
+    return made
