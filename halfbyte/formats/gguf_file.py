@@ -84,6 +84,11 @@ class GGUFFile:
         """A check that raises `FormatError` once a part is shorter than it was; it works after `close` too."""
         return partial(_check_whole, self._parts)
 
+    def forget(self) -> None:
+        """Let go of the mapping's pages, which count as this process's memory; they come back when looked at."""
+        for part in self._parts:
+            part.forget()
+
     def close(self) -> None:
         """Let go of the mapping, which ends when the last view of it goes; may be called twice."""
         self._parts = ()

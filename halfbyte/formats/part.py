@@ -6,6 +6,7 @@ import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,8 @@ _IMPOSTORS: dict[bytes, str] = {
 class Part:
     """`data` u8[size] is a read-only view of the mapping; it and all views of it keep the mapping alive.
 
-    `file` reads the same bytes; None on systems that cut no file that is mapped.
+    `file` reads the same bytes; None on systems that cut no file that is mapped. `forget` lets go of the pages that
+    were read; they come back when they are looked at.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Part:
     data: NDArray[np.uint8]
     size_now: Callable[[], int]
     file: Descriptor | None
+    forget: Callable[[], None]
 
 
 def open_part(path: Path) -> Part:
@@ -64,7 +67,7 @@ def open_part(path: Path) -> Part:
     metadata = read_metadata(cursor, n_keys)
     alignment = _alignment(path, metadata)
     tensors = read_tensor_infos(cursor, n_tensors, alignment)
-    return Part(path, version, alignment, metadata, tensors, data, mapping.size, file)
+    return Part(path, version, alignment, metadata, tensors, data, mapping.size, file, partial(_forget, mapping))
 
 
 def _map(path: Path) -> tuple[mmap.mmap, Descriptor | None]:
@@ -76,6 +79,12 @@ def _map(path: Path) -> tuple[mmap.mmap, Descriptor | None]:
             return mapping, Descriptor(file) if hasattr(os, "preadv") else None
         except OSError as error:
             raise cannot_open(path, error) from error
+
+
+def _forget(mapping: mmap.mmap) -> None:
+    advice = getattr(mmap, "MADV_DONTNEED", None)
+    if advice is not None:
+        mapping.madvise(advice)
 
 
 def _read_version(cursor: Cursor) -> int:

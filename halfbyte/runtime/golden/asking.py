@@ -73,7 +73,7 @@ def reference_rows(
 ) -> Rows:
     """What the reference answers to `prompt`."""
     file.whole()()
-    weights = bound.weights if progress is None else Watched(bound.weights, progress, "reference")
+    weights = Watched(bound.weights, progress, "reference", file.forget)
     places = np.arange(len(prompt), dtype=np.int32)
     zero = np.zeros(1, np.int32)
     batch = StepBatch(

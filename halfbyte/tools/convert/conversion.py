@@ -17,6 +17,7 @@ from ...model.archs import ARCHS, CLASSES
 from ...quant import FORMATS
 from ...quant.recipe import Recipe
 from ...quant.recipes import recipe_named
+from ...runtime.golden.recording import record, room
 from .blueprint import check_fit
 from .checkpoint_folder import CheckpointFolder
 from .general import general_metadata
@@ -100,7 +101,8 @@ class Conversion:
 
     def _write(self, path: Path, threads: int, progress: Progress | None) -> Converted:
         plan, report = self.plan, ConversionReport()
-        with SplitWriter(path, plan.metadata, self.choices.split_bytes) as writer:
+        golden = {} if self.choices.vocab_only else room(len(plan.tensors) + len(plan.computed))
+        with SplitWriter(path, {**plan.metadata, **golden}, self.choices.split_bytes) as writer:
             if not self.choices.vocab_only:
                 for name, values in plan.computed.items():
                     writer.declare(name, FORMATS["f32"], values.shape[::-1])
@@ -108,6 +110,7 @@ class Conversion:
                     writer.declare(tensor.name, tensor.format, tensor.shape.dims[::-1])
                 search = CompiledSearch(progress=progress)
                 report = write_tensors(plan, self.source, writer, search, threads=threads, progress=progress)
+                record(writer, progress)
             paths = tuple(writer.paths)
         return Converted(paths, report)
 
