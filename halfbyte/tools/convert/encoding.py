@@ -36,20 +36,27 @@ class Overflow(Exception):
 def encode(rows: Rows, dtype: str, format: BlockFormat, search: Search) -> Encoded:
     """u8 bytes of rows [n, M] of a source type."""
     way = DIRECT.get((dtype, format.name))
-    return encode_floats(as_floats(rows, dtype), format, search) if way is None else way(rows, dtype)
+    return encode_floats(rows, dtype, format, search) if way is None else way(rows, dtype)
 
 
-def encode_floats(values: Floats, format: BlockFormat, search: Search) -> Encoded:
-    """The same of f32 values."""
-    if not np.isfinite(values).all():
-        raise Unbounded
-    encoded = encode_rows(format, values, None, search) if format.encoder else format.encode(values)
-    if format.name == "f32":
-        return encoded, Loss()
-    loss = loss_of(values, format.decode(encoded))
-    if not np.isfinite(loss.largest):
-        raise Overflow
-    return encoded, loss
+def encode_floats(
+    rows: Rows, dtype: str, format: BlockFormat, search: Search, change: Callable[[Floats], Floats] | None = None
+) -> Encoded:
+    """The same through float32, where `change` is made, in runs that stay in the cache."""
+    step = max(1, _CACHED // max(1, rows.shape[-1]))
+    parts, loss = [], Loss()
+    for start in range(0, len(rows), step):
+        values = as_floats(rows[start : start + step], dtype)
+        if change is not None:
+            values = change(values)
+        if not np.isfinite(values).all():
+            raise Unbounded
+        parts.append(encode_rows(format, values, None, search) if format.encoder else format.encode(values))
+        if format.name != "f32":
+            loss = loss.plus(loss_of(values, format.decode(parts[-1])))
+            if not np.isfinite(loss.largest):
+                raise Overflow
+    return np.concatenate(parts), loss
 
 
 def _same_words(rows: Rows, dtype: str) -> Encoded:

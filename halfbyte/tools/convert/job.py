@@ -76,7 +76,7 @@ def make(source: TensorSource, search: Search, piece: Piece) -> Encoded:
     try:
         if change is None:
             return encode(stored, dtype, tensor.format, search)
-        return encode_floats(change(as_floats(stored, dtype)), tensor.format, search)
+        return encode_floats(stored, dtype, tensor.format, search, change)
     except Unbounded:
         raise _unbounded(piece, as_floats(stored, dtype)) from None
     except (BeyondHalf, Overflow):
