@@ -56,6 +56,7 @@ def read_json(files: TokenizerFiles) -> TokenizerSource:
         rust = RustTokenizer.from_str(files.text(NAME) or "")
         rust.no_truncation()
         rust.no_padding()
+        _check_ids(rust, tree, path)
         _add_tokens(rust, files)
         stages = {name: _state(rust, name) for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder")}
         kind = type(rust.model).__name__
@@ -66,7 +67,7 @@ def read_json(files: TokenizerFiles) -> TokenizerSource:
     if kind not in MODELS:
         raise UnsupportedError(f"{path}: unknown model {kind!r}", known=MODELS)
     source = MODELS[kind](path, JsonOriginal(rust, path), tree["model"], stages)
-    source.prefix, source.suffix = read_marks(stages["post_processor"])
+    source.prefix, source.suffix = read_marks(path, stages["post_processor"])
     _mark_added(source, rust)
     return source
 
@@ -74,6 +75,16 @@ def read_json(files: TokenizerFiles) -> TokenizerSource:
 def _state(rust: Any, name: str) -> Any:
     part = getattr(rust, name)
     return None if part is None else json.loads(part.__getstate__())
+
+
+def _check_ids(rust: Any, tree: dict[str, Any], path: Path) -> None:
+    """The library gives tokens other ids than the file where those do not follow one another."""
+    for token in tree.get("added_tokens") or []:
+        given = rust.token_to_id(token["content"])
+        if given != token["id"]:
+            raise FormatError(
+                f"adds {token['content']!r} as {token['id']}, and the library has it as {given}", path=path
+            )
 
 
 def _add_tokens(rust: Any, files: TokenizerFiles) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ...errors import UnsupportedError
 from .tokenizer_files import TokenizerFiles
 
 
-def read_marks(tree: Any) -> tuple[list[int], list[int]]:
+def read_marks(path: Path, tree: Any) -> tuple[list[int], list[int]]:
     """Ids before and after, from the JSON of a post-processor; raises `UnsupportedError` for one with other effects."""
     kind = tree.get("type") if isinstance(tree, dict) else None
     if tree is None or kind == "ByteLevel":
@@ -17,15 +18,15 @@ def read_marks(tree: Any) -> tuple[list[int], list[int]]:
         before: list[int] = []
         after: list[int] = []
         for step in tree["processors"]:
-            inner = read_marks(step)
+            inner = read_marks(path, step)
             before, after = inner[0] + before, after + inner[1]
         return before, after
     if kind in ("BertProcessing", "RobertaProcessing"):
         return [tree["cls"][1]], [tree["sep"][1]]
     if kind == "TemplateProcessing":
-        return _template(tree)
+        return _template(path, tree)
     raise UnsupportedError(
-        f"unknown post-processor {kind!r}",
+        f"{path}: unknown post-processor {kind!r}",
         known=("ByteLevel", "BertProcessing", "RobertaProcessing", "TemplateProcessing", "Sequence"),
     )
 
@@ -45,7 +46,7 @@ def overrule_marks(
     return found[0], found[1]
 
 
-def _template(tree: Any) -> tuple[list[int], list[int]]:
+def _template(path: Path, tree: Any) -> tuple[list[int], list[int]]:
     parts: list[list[int]] = [[]]
     for piece in tree["single"]:
         if "Sequence" in piece:
@@ -53,5 +54,5 @@ def _template(tree: Any) -> tuple[list[int], list[int]]:
         else:
             parts[-1] += tree["special_tokens"][piece["SpecialToken"]["id"]]["ids"]
     if len(parts) != 2:
-        raise UnsupportedError(f"the post-processor's template holds the text {len(parts) - 1} times, not once")
+        raise UnsupportedError(f"{path}: the post-processor's template holds the text {len(parts) - 1} times, not once")
     return parts[0], parts[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...errors import UnsupportedError
+from ...errors import FormatError, UnsupportedError
 from ...formats import Typed
 from ...text import Tokenizer, build_tokenizer
 from ...text.vocabulary import TokenType
@@ -17,7 +17,7 @@ _SHOWN = 8
 
 def check_parity(source: TokenizerSource, metadata: Mapping[str, object]) -> None:
     """Raise `UnsupportedError` with the first text whose ids or decoded text differ from the original's."""
-    ours = build_tokenizer({key: value.value if isinstance(value, Typed) else value for key, value in metadata.items()})
+    ours = _build(source, metadata)
     for text in (*TEXTS, *_around_added(source, ours)):
         theirs = source.original.encode(text)
         _compare(source, text, theirs, ours.encode(text, special=source.parses_control, bos=False, eos=False))
@@ -34,6 +34,14 @@ def check_parity(source: TokenizerSource, metadata: Mapping[str, object]) -> Non
         plain = source.original.encode(text)
         if marked is not None and marked == source.prefix + plain + source.suffix:
             _compare(source, text, marked, ours.encode(text, special=True))
+
+
+def _build(source: TokenizerSource, metadata: Mapping[str, object]) -> Tokenizer:
+    plain = {key: value.value if isinstance(value, Typed) else value for key, value in metadata.items()}
+    try:
+        return build_tokenizer(plain)
+    except FormatError as error:
+        raise UnsupportedError(f"{source.path}: the tokenizer cannot be expressed: {error}") from error
 
 
 def _compare(source: TokenizerSource, text: str, theirs: list[int], ours: list[int]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, models, normalizers, processors
+from tokenizers import AddedToken, processors
 
 from halfbyte.formats import open_gguf
 from halfbyte.formats.writer import GGUFWriter
@@ -130,23 +130,3 @@ def test_a_template_of_several_marks_is_kept(tmp_path: Path) -> None:
     assert ours.encode("the") == original.encode("the").ids
     assert ours.encode("<|im_start|><|im_end|>the", special=True) == original.encode("the").ids
     assert ours.encode("the", bos=False, eos=False) == original.encode("the", add_special_tokens=False).ids
-
-
-def _twice() -> Tokenizer:
-    made = byte_level()
-    made.post_processor = processors.TemplateProcessing(single="$A $A")
-    return made
-
-
-def _words() -> Tokenizer:
-    return Tokenizer(models.WordLevel({"a": 0, "?": 1}, "?"))
-
-
-def _joined() -> Tokenizer:
-    return Tokenizer(models.BPE({"a": 0, "##b": 1}, [], continuing_subword_prefix="##"))
-
-
-def _upper() -> Tokenizer:
-    made = byte_level()
-    made.normalizer = normalizers.Replace("a", "b" * 300)
-    return made
