@@ -16,9 +16,10 @@ from .spec import ModelSpec
 class Arch:
     """`read` notes what is wrong in the metadata it is given; `build` is told which tensors the file has.
 
-    `checkpoint` says how a file is made of a checkpoint.
+    `checkpoint` says how a file is made of a checkpoint, `factors` which tensors `read` looks at: no op has them.
     """
 
     read: Callable[[GGUFFile, Metadata], ModelSpec]
     build: Callable[[ModelSpec, Collection[str]], Program]
     checkpoint: Checkpoint
+    factors: tuple[str, ...] = ()

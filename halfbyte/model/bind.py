@@ -53,4 +53,4 @@ def bind(gguf: GGUFFile, context: int | None = None) -> BoundModel:
     if context is not None and context > spec.context_length:
         _log.warning("a context of %d is more than the %d tokens of the model's training", context, spec.context_length)
     program = arch.build(spec, gguf.tensors)
-    return BoundModel(spec, program, collect_weights(gguf, program), context or spec.context_length)
+    return BoundModel(spec, program, collect_weights(gguf, program, arch.factors), context or spec.context_length)

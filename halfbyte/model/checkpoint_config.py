@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,6 +42,22 @@ class CheckpointConfig(TypedValues):
         if isinstance(value, list) and all(isinstance(text, str) for text in value):
             return value
         self.problem(self.prefix + key, f"wants a list of strings, not {value!r:.40}")
+        return []
+
+    def integers(self, key: str) -> list[int]:
+        """A list of whole numbers from 0 on, empty where the key is absent."""
+        value = self.values.get(self.prefix + key, [])
+        if isinstance(value, list) and all(type(n) is int and n >= 0 for n in value):
+            return value
+        self.problem(self.prefix + key, f"wants a list of whole numbers, not {value!r:.40}")
+        return []
+
+    def numbers(self, key: str) -> list[float]:
+        """A list of positive numbers, empty where the key is absent."""
+        value = self.values.get(self.prefix + key, [])
+        if isinstance(value, list) and all(type(n) in (int, float) and 0 < n < math.inf for n in value):
+            return [float(n) for n in value]
+        self.problem(self.prefix + key, f"wants a list of positive numbers, not {value!r:.40}")
         return []
 
     def raise_problems(self) -> None:

@@ -1,21 +1,18 @@
-"""From a checkpoint's rope settings to the keys and factors of a GGUF file."""
+"""From a checkpoint's rope settings to the keys of a GGUF file."""
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from collections.abc import Iterable
 
 from ..errors import UnsupportedError
-from .checkpoint import Floats
 from .checkpoint_config import CheckpointConfig
 from .decoder_checkpoint import head_size
-from .rope_factors import NAME as ROPE_FACTORS
 
 BASE = 10000.0
-_KNOWN = ("default", "linear", "yarn", "llama3", "longrope")
-_PLAIN = ("default", "longrope", "llama3")
-"""Kinds that a file expresses by tensors of factors, if at all."""
+SCALED = ("default", "linear", "yarn")
+"""Kinds that every architecture has; others need factors that only some of them read."""
+_ALIASES = {"su": "longrope"}
 
 
 def rope_section(config: CheckpointConfig, kind: str = "") -> CheckpointConfig:
@@ -24,17 +21,20 @@ def rope_section(config: CheckpointConfig, kind: str = "") -> CheckpointConfig:
     return section.section(kind) if kind and section.has(kind) else section
 
 
-def rope_type(section: CheckpointConfig) -> str:
-    """Which scaling; raises `UnsupportedError` for one we do not have."""
+def rope_type(section: CheckpointConfig, known: Iterable[str] = SCALED) -> str:
+    """Which scaling; raises `UnsupportedError` for one that is not `known`."""
     kind = section.text("rope_type", section.text("type", "default"))
-    if kind not in _KNOWN:
-        raise UnsupportedError(f"{section.path}: unknown rope scaling {kind!r}", known=_KNOWN)
+    kind = _ALIASES.get(kind, kind)
+    if kind not in known:
+        raise UnsupportedError(
+            f"{section.path}: rope scaling {kind!r} is not supported for this architecture", known=known
+        )
     return kind
 
 
-def rope_base(config: CheckpointConfig, section: CheckpointConfig) -> float:
+def rope_base(config: CheckpointConfig, section: CheckpointConfig, default: float = BASE) -> float:
     """What frequencies are powers of."""
-    return section.number("rope_theta", config.number("rope_theta", BASE))
+    return section.number("rope_theta", config.number("rope_theta", default))
 
 
 def turning_channels(config: CheckpointConfig, section: CheckpointConfig) -> int:
@@ -43,44 +43,64 @@ def turning_channels(config: CheckpointConfig, section: CheckpointConfig) -> int
     return int(head_size(config) * share)
 
 
-def rope_metadata(config: CheckpointConfig) -> dict[str, object]:
-    """The keys of layers that see the whole context."""
+def rope_metadata(config: CheckpointConfig, *, known: Iterable[str] = SCALED, base: float = BASE) -> dict[str, object]:
+    """The keys of layers that see the whole context; `base` is what a config without one means."""
     section = rope_section(config)
-    kind = rope_type(section)
     metadata: dict[str, object] = {
-        "rope.freq_base": rope_base(config, section),
+        "rope.freq_base": rope_base(config, section, base),
         "rope.dimension_count": turning_channels(config, section),
     }
-    if kind in _PLAIN:
-        return metadata
-    metadata |= {"rope.scaling.type": kind, "rope.scaling.factor": section.number("factor")}
-    return metadata | (_yarn(config, section) if kind == "yarn" else {})
+    return metadata | scaling_metadata(config, section, rope_type(section, known))
+
+
+def scaling_metadata(config: CheckpointConfig, section: CheckpointConfig, kind: str) -> dict[str, object]:
+    """The keys under `rope.scaling`; nothing of a kind that is expressed by factors alone."""
+    if kind == "linear":
+        return {"rope.scaling.type": kind, "rope.scaling.factor": section.number("factor")}
+    if kind == "yarn":
+        return _yarn(config, section)
+    return _longrope(config, section) if kind == "longrope" else {}
 
 
 def _yarn(config: CheckpointConfig, section: CheckpointConfig) -> dict[str, object]:
     """A file's magnitude is a factor on top of what follows from the scaling."""
-    original = section.integer("original_max_position_embeddings", config.integer("max_position_embeddings"))
-    metadata: dict[str, object] = {"rope.scaling.original_context_length": original}
+    factor = section.number("factor")
+    metadata: dict[str, object] = {
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": factor,
+        "rope.scaling.original_context_length": original_context(config, section),
+    }
     for ours, theirs in (("yarn_beta_fast", "beta_fast"), ("yarn_beta_slow", "beta_slow")):
         if section.has(theirs):
             metadata[f"rope.scaling.{ours}"] = section.number(theirs)
+    if not section.flag("truncate", True):
+        metadata["rope.scaling.yarn_truncate"] = False
+    usual = _magnitude(factor, 1.0)
+    scales = [section.number(key, 0.0, low=0.0) for key in ("mscale", "mscale_all_dim")]
     if section.has("attention_factor"):
-        usual = 1 + 0.1 * math.log(max(section.number("factor"), 1.0))
         metadata["rope.scaling.attn_factor"] = section.number("attention_factor") / usual
+    elif all(scales):
+        metadata["rope.scaling.attn_factor"] = _magnitude(factor, scales[0]) / _magnitude(factor, scales[1]) / usual
     return metadata
 
 
-def llama3_factors(config: CheckpointConfig) -> dict[str, Floats]:
-    """`rope_freqs.weight`: slow pairs are divided by the factor, fast ones stay, those between are mixed."""
-    section = rope_section(config)
-    if rope_type(section) != "llama3":
-        return {}
-    n_rot, base = turning_channels(config, section), rope_base(config, section)
-    factor, original = section.number("factor"), section.integer("original_max_position_embeddings")
-    low, high = section.number("low_freq_factor"), section.number("high_freq_factor")
-    if high <= low:
-        section.problem(f"{section.prefix}high_freq_factor", f"is {high}, not above low_freq_factor {low}")
-        return {}
-    waves = 2 * math.pi * base ** (np.arange(0, n_rot, 2) / n_rot)
-    share = np.clip((original / waves - low) / (high - low), 0, 1)
-    return {ROPE_FACTORS: (1 / ((1 - share) / factor + share)).astype(np.float32)}
+def _magnitude(factor: float, scale: float) -> float:
+    return 1 + 0.1 * scale * math.log(max(factor, 1.0))
+
+
+def _longrope(config: CheckpointConfig, section: CheckpointConfig) -> dict[str, object]:
+    """LongRoPE (arXiv 2402.13753): the magnitude follows from how many times longer the context became."""
+    original = original_context(config, section)
+    factor = section.number("factor", config.integer("max_position_embeddings") / original)
+    usual = math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 and original > 1 else 1.0
+    return {
+        "rope.scaling.type": "longrope",
+        "rope.scaling.original_context_length": original,
+        "rope.scaling.attn_factor": section.number("attention_factor", usual),
+    }
+
+
+def original_context(config: CheckpointConfig, section: CheckpointConfig) -> int:
+    """Tokens before the context was stretched; what the config itself says goes before its rope settings."""
+    key = "original_max_position_embeddings"
+    return config.integer(key, section.integer(key, config.integer("max_position_embeddings")))

@@ -21,6 +21,7 @@ ATTENTION = {
     "self_attn.o_proj": "attn_output",
 }
 FEED_FORWARD = {"mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+HEAD_NORMS = {"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"}
 PRE_NORMS = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
 
 
@@ -70,11 +71,20 @@ def decoder_tensors(
         rename("lm_head.bias", "output.bias", optional=True),
     ]
     for i in range(block_count(config)):
-        for source, target in layer.items():
-            at, to = f"{prefix}layers.{i}.{source}", f"blk.{i}.{target}"
-            has_bias = target in biases
-            rules.append(rename(f"{at}.weight", f"{to}.weight"))
-            rules.append(rename(f"{at}.bias", f"{to}.bias", optional=not has_bias))
+        rules += layer_tensors(i, layer, biases=biases, prefix=prefix)
+    return rules
+
+
+def layer_tensors(
+    i: int, layer: Mapping[str, str], *, biases: Iterable[str] = (), prefix: str = "model."
+) -> list[TensorRule]:
+    """Rules for the tensors of layer `i`, as `decoder_tensors` has them."""
+    rules = []
+    for source, target in layer.items():
+        at, to = f"{prefix}layers.{i}.{source}", f"blk.{i}.{target}"
+        has_bias = target in biases
+        rules.append(rename(f"{at}.weight", f"{to}.weight"))
+        rules.append(rename(f"{at}.bias", f"{to}.bias", optional=not has_bias))
     return rules
 
 

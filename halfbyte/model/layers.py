@@ -79,10 +79,10 @@ class ProgramBuilder(Appender):
             return self.linears(x, "attn_qkv", sizes)
         return tuple(self.linear(x, stem, n) for stem, n in sizes.items())
 
-    def feed_forward_or_experts(self, x: str) -> str:
+    def feed_forward_or_experts(self, x: str, *, fused: bool = False) -> str:
         """Experts where the file has them: of a model with experts some layers may have none."""
         mixed = self.spec.experts is not None and f"{self.named('ffn_gate_inp')}.weight" in self.tensors
-        return self.experts(x) if mixed else self.feed_forward(x)
+        return self.experts(x) if mixed else self.feed_forward(x, fused=fused)
 
     def experts(self, x: str) -> str:
         """What the chosen experts make of `x`, each a gated feed-forward."""

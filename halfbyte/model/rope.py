@@ -11,6 +11,7 @@ from .program import RopeTable
 
 Factors = tuple[float, ...]
 _SCALINGS = ("none", "linear", "yarn")
+_BY_FACTORS = "longrope"
 _BETA_FAST = 32.0
 _BETA_SLOW = 1.0
 
@@ -25,13 +26,14 @@ def read_rope(
 ) -> RopeTable:
     """The rope of layers that see the whole context, scaled as the metadata says.
 
-    `factors` (the tensor `rope_freqs.weight`) divide the frequencies one by one. Raises `UnsupportedError` for a
-    scaling we do not have.
+    `factors` (a tensor of the file) divide the frequencies one by one. Raises `UnsupportedError` for a scaling we do
+    not have.
     """
     freq_base = metadata.number("rope.freq_base", 10000.0)
     scaling = metadata.text("rope.scaling.type", "linear")
-    if scaling not in _SCALINGS:
-        raise UnsupportedError(f"{metadata.arch}.rope.scaling.type: unknown rope scaling {scaling!r}", known=_SCALINGS)
+    known = _SCALINGS if factors is None else (*_SCALINGS, _BY_FACTORS)
+    if scaling not in known:
+        raise UnsupportedError(f"{metadata.arch}.rope.scaling.type: unknown rope scaling {scaling!r}", known=known)
     attn_factor = metadata.number("rope.scaling.attn_factor", 1.0)
     turns = _frequencies(n_rot, freq_base)
     if factors is not None and len(factors) == len(turns):
@@ -67,8 +69,11 @@ def _yarn(
     def pair_turning(times: float) -> float:
         return n_rot * math.log(trained / (times * 2 * math.pi)) / (2 * math.log(freq_base))
 
-    low = max(0, math.floor(pair_turning(fast)))
-    high = min(n_rot - 1, math.ceil(pair_turning(slow)))
+    low, high = pair_turning(fast), pair_turning(slow)
+    # Our own key: other programs always cut, a few checkpoints do not.
+    if metadata.flag("rope.scaling.yarn_truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(0, low), min(n_rot - 1, high)
     scaled = []
     for i, turn in enumerate(turns):
         keep = 1 - min(1.0, max(0.0, (i - low) / max(0.001, high - low)))

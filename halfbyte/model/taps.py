@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .check import check
 from .program import Linear, Op, Program, TakeRows, Tap
+from .row_range import row_range
 
 
 def with_taps(program: Program, values: Collection[str]) -> Program:
@@ -18,12 +19,14 @@ def with_taps(program: Program, values: Collection[str]) -> Program:
 
 
 def linear_inputs(program: Program) -> dict[str, str]:
-    """Which value each matrix multiplies, by the weight's name; no program uses a matrix twice.
+    """Which value each matrix multiplies, by the name of its tensor; no program uses a matrix twice.
 
-    Where rows are taken of a value only to be multiplied, it is the value that they are taken of.
+    Where rows are taken of a value only to be multiplied, it is the value that they are taken of. Matrices that share
+    a tensor multiply the same. Those of experts are left out.
     """
     whole = {op.out: op.x for op in program.ops if isinstance(op, TakeRows)}
-    return {op.weight: whole.get(op.x, op.x) for op in program.ops if isinstance(op, Linear)}
+    linears = [op for op in program.ops if isinstance(op, Linear)]
+    return {row_range(op.weight).tensor: whole.get(op.x, op.x) for op in linears}
 
 
 def head_of(program: Program) -> str:

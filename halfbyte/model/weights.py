@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 
 from ..errors import FormatError, UnsupportedError
 from ..formats import GGUFFile
@@ -11,25 +12,26 @@ from .backend import Weight
 from .check import weight_shapes
 from .op_rules import Shape
 from .program import Program
-from .rope_factors import NAME as ROPE_FACTORS
 from .row_range import row_range
 
 _log = logging.getLogger(__name__)
 _SHOWN = 12
 _NUMBERS = ("f32", "f16", "bf16")
+_PARTS = ("token_embd", "token_embd_norm", "output_norm", "output", "rope_freqs", "rope_factors_long")
 _HARMLESS = re.compile(r".*\.(attn_rot_embd|rope_freqs)\.weight")
 
 
-def collect_weights(gguf: GGUFFile, program: Program) -> dict[str, Weight]:
+def collect_weights(gguf: GGUFFile, program: Program, also_used: Iterable[str] = ()) -> dict[str, Weight]:
     """Every weight the program reads, as views of the mapped file. Raises what `check_weights` does."""
-    check_weights(gguf, program)
+    check_weights(gguf, program, also_used)
     return {name: _weight(gguf, name, shape) for name, shape in weight_shapes(program).items()}
 
 
-def check_weights(gguf: GGUFFile, program: Program) -> None:
+def check_weights(gguf: GGUFFile, program: Program, also_used: Iterable[str] = ()) -> None:
     """Raise one `FormatError` for all weights that are missing or of the wrong shape.
 
-    And `UnsupportedError` where the file has tensors the program leaves out although they would change its answers.
+    And `UnsupportedError` where the file has tensors the program leaves out although they would change its answers;
+    those in `also_used` went into it already.
     """
     shapes = weight_shapes(program)
     problems = [text for name, shape in _wanted(shapes).items() for text in _problems(gguf, name, shape)]
@@ -39,7 +41,7 @@ def check_weights(gguf: GGUFFile, program: Program) -> None:
         raise FormatError(
             f"tensors do not fit the metadata: {listing}. Fetch or convert the file again", path=gguf.path
         )
-    _look_at_unused(gguf, program)
+    _look_at_unused(gguf, program, also_used)
 
 
 def _weight(gguf: GGUFFile, name: str, shape: Shape) -> Weight:
@@ -82,8 +84,8 @@ def _problems(gguf: GGUFFile, name: str, shape: Shape) -> list[str]:
     return []
 
 
-def _look_at_unused(gguf: GGUFFile, program: Program) -> None:
-    used = {ROPE_FACTORS, *(row_range(name).tensor for name in program.weight_names())}
+def _look_at_unused(gguf: GGUFFile, program: Program, also_used: Iterable[str]) -> None:
+    used = {*also_used, *(row_range(name).tensor for name in program.weight_names())}
     unused = [name for name in gguf.tensors if name not in used]
     layers = len(program.kv_layers)
     wanted = [name for name in unused if _changes_answers(name, layers)]
@@ -104,4 +106,4 @@ def _changes_answers(name: str, n_layers: int) -> bool:
     layer = re.match(r"blk\.(\d+)\.", name)
     if layer:
         return int(layer[1]) < n_layers
-    return name.partition(".")[0] in ("token_embd", "token_embd_norm", "output_norm", "output", "rope_factors_long")
+    return name.partition(".")[0] in _PARTS

@@ -12,6 +12,8 @@ from tests.cpu_kernels.kernel_sets import DETECTED, ready
 from tests.cpu_kernels.products import rounded, takes_rounded
 from tests.model.batches import run_all, whole_prompt_batches
 
+ARCHS = ("llama", "qwen2", "gemma3")
+"""Architectures that together have what the kernels of a decoder do; the others put it together in other ways."""
 VOCAB = 300
 LENGTH = 70
 IDS = np.random.default_rng(1).integers(0, VOCAB, LENGTH)

@@ -8,9 +8,8 @@ from halfbyte.cpu_kernels.instruction import BARRIER
 from halfbyte.cpu_kernels.place import Plan
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
-from halfbyte.model.archs import ARCHS
 from tests.cpu_kernels.lowered import barriers, overlapping_lives, races, touches
-from tests.cpu_kernels.programs import MIXED, build
+from tests.cpu_kernels.programs import ARCHS, MIXED, build
 from tests.model.tiny import make_tiny_gguf
 
 LAYERS = 3
@@ -52,13 +51,13 @@ QUANTIZED = {
 """A layer of quantized matrices: norms and gates quantize along, products and norms add along."""
 
 
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", ARCHS)
 def test_a_layer_is_as_few_calls_as_its_kernels_allow(lowered, arch):
     layer = layer_of(lowered(arch, weights="q4_1"), 0)
     assert sorted(layer) == sorted(QUANTIZED[arch].split())
 
 
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", ARCHS)
 def test_float_matrices_quantize_nothing(lowered, arch):
     runner = lowered(arch, weights="f32")
     assert sorted(layer_of(runner, 0)) == sorted(kernel for kernel in QUANTIZED[arch].split() if kernel != "quantize")
@@ -92,7 +91,7 @@ def test_rows_that_nobody_asked_for_are_dropped_before_the_last_layers_matrices(
     assert "kv_write_f16_f16" not in kernels[rows:]
 
 
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("choices", [{"weights": "f32"}, {"weights": "q4_1"}, MIXED], ids=["f32", "q4_1", "mixed"])
 def test_calls_that_share_memory_have_a_barrier_between_and_no_value_is_overwritten_alive(lowered, arch, choices):
     runner = lowered(arch, **choices)

@@ -10,10 +10,10 @@ import pytest
 
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
-from halfbyte.model.archs import ARCHS
 from halfbyte.model.reference import ReferenceExecutable
 from tests.cpu_kernels.kernel_sets import DETECTED, ISAS_HERE
 from tests.cpu_kernels.programs import (
+    ARCHS,
     IDS,
     LENGTH,
     MIXED,
@@ -56,14 +56,14 @@ def kernel_logits(model, isa_name=DETECTED, threads=1, chunks=(LENGTH,)):
     return logits
 
 
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("weights", ["f32", "f16", "bf16"])
 def test_float_weights(model, arch, weights):
     made = model(arch, weights=weights)
     assert distance(kernel_logits(made), reference_logits(made)) < FLOATS
 
 
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("weights", ["f32", "bf16"])
 def test_float_weights_where_no_key_or_value_is_tipped(model, arch, weights):
     made = model(arch, weights=weights)
@@ -77,7 +77,7 @@ def test_float_weights_where_no_key_or_value_is_tipped(model, arch, weights):
     assert np.median(errors) < FLOATS_UNTIPPED
 
 
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("weights", FORMATS)
 def test_quantized_weights(model, arch, weights, monkeypatch):
     made = model(arch, **(MIXED if weights == "mixed" else {"weights": weights}))
@@ -97,7 +97,7 @@ def test_every_instruction_set(model, isa_name, monkeypatch):
 @pytest.mark.parametrize(
     "sizes", [{"n_embd": 96, "head_size": 20}, {"n_head": 7, "n_head_kv": 1, "head_size": 12}], ids=str
 )
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", ARCHS)
 def test_sizes_that_fill_no_vector(model, arch, sizes):
     made = model(arch, **sizes, n_ff=100)
     assert distance(kernel_logits(made), reference_logits(made)) < FLOATS

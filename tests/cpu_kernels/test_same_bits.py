@@ -5,8 +5,7 @@ import pytest
 
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
-from halfbyte.model.archs import ARCHS
-from tests.cpu_kernels.programs import IDS, MIXED, N_PAGES, PAGE_LEN, VOCAB, build, logits_of, poison
+from tests.cpu_kernels.programs import ARCHS, IDS, MIXED, N_PAGES, PAGE_LEN, VOCAB, build, logits_of, poison
 from tests.model.batches import run_all, step, whole_prompt_batches
 from tests.model.tiny import make_tiny_gguf
 

@@ -6,12 +6,11 @@ import pytest
 from halfbyte.errors import UnsupportedError
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
-from halfbyte.model.archs import ARCHS
 from halfbyte.model.bind import BoundModel
 from halfbyte.model.reference import ReferenceExecutable
 from halfbyte.model.taps import all_rows, linear_inputs, with_taps
 from tests.cpu_kernels.lowered import overlapping_lives, races, touches
-from tests.cpu_kernels.programs import IDS, LENGTH, MIXED, N_PAGES, PAGE_LEN, VOCAB, build, distance, poison
+from tests.cpu_kernels.programs import ARCHS, IDS, LENGTH, MIXED, N_PAGES, PAGE_LEN, VOCAB, build, distance, poison
 from tests.model.batches import run_all, step
 from tests.model.tiny import make_tiny_gguf
 

@@ -52,3 +52,19 @@ def run_all(executable, batches, n_vocab):
         executable.run(batch, logits)
         parts.append(logits)
     return np.concatenate(parts)
+
+
+def run_side_by_side(executable, prompts, n_vocab, chunks=(7, 3, 16)):
+    """Logits f32[T, V] of each prompt: in every step all that are not done, each by chunks of its own size."""
+    page_len, pages, done = executable.page_len, [], [0] * len(prompts)
+    for ids in prompts:
+        first = sum(map(len, pages))
+        pages.append(list(range(first, first + -(-len(ids) // page_len))))
+    logits = [np.full((len(ids), n_vocab), np.nan, np.float32) for ids in prompts]
+    while left := [s for s, ids in enumerate(prompts) if done[s] < len(ids)]:
+        parts = [(prompts[s][done[s] : done[s] + chunks[s % len(chunks)]], done[s], pages[s]) for s in left]
+        out = run_all(executable, [step(parts, page_len)], n_vocab)
+        for s, (new, start, _) in zip(left, parts, strict=True):
+            logits[s][start : start + len(new)], out = out[: len(new)], out[len(new) :]
+            done[s] += len(new)
+    return logits

@@ -35,7 +35,7 @@ def test_a_bad_value_is_named_by_its_key(bound, key, value):
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("sliding_window", 0), ("sliding_window", -5), ("sliding_window_pattern", -1), ("sliding_window_pattern", [1])],
+    [("sliding_window", -5), ("sliding_window_pattern", -1), ("sliding_window_pattern", [1])],
 )
 def test_a_bad_window_is_named_by_its_key(bound, key, value):
     with pytest.raises(FormatError, match=rf"gemma3\.attention\.{key} "):
@@ -120,7 +120,7 @@ def test_a_list_gives_each_layer_its_own(bound):
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("general.architecture", "lama", "did you mean 'llama'.*known: gemma3, llama, qwen2"),
+        ("general.architecture", "lama", "did you mean 'llama'.*known: .*gemma3, .*llama, .*qwen2"),
         ("llama.attention.causal", False, "encoders"),
         ("llama.rope.scaling.type", "longrope", "known: none, linear, yarn"),
     ],

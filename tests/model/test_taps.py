@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from halfbyte.model.program import Linear, TakeRows
+from halfbyte.model.program import ExpertLinear, Linear, TakeRows
 from halfbyte.model.reference import ReferenceExecutable
+from halfbyte.model.row_range import row_range
 from halfbyte.model.taps import ASKED, all_rows, head_of, linear_inputs, with_taps
 from tests.model.batches import run_all, step
 
@@ -22,7 +23,7 @@ def logits(executable, rows):
 
 def test_a_tapped_matrix_input_times_the_matrix_is_what_follows(model):
     inputs = linear_inputs(model.program)
-    linear = next(op for op in model.program.ops if isinstance(op, Linear) and op.weight == "blk.1.ffn_down.weight")
+    linear = next(op for op in model.program.ops if isinstance(op, Linear) and op.weight == "blk.1.attn_output.weight")
     tapped = runner(model, with_taps(model.program, [*inputs.values(), linear.out]))
     logits(tapped, range(LENGTH))
     product = tapped.tapped(inputs[linear.weight]) @ model.weights[linear.weight].decode().T
@@ -31,10 +32,13 @@ def test_a_tapped_matrix_input_times_the_matrix_is_what_follows(model):
 
 def test_every_matrix_has_an_input_of_its_width(model):
     inputs = linear_inputs(model.program)
-    matrices = {name for name, weight in model.weights.items() if weight.shape[0] > 1}
-    assert inputs.keys() == matrices - ({"token_embd.weight"} if head_of(model.program) == "output.weight" else set())
-    assert all(model.program.widths[value] == model.weights[name].shape[1] for name, value in inputs.items())
-    assert len(set(inputs.values())) < len(inputs)
+    experts = {op.weight for op in model.program.ops if isinstance(op, ExpertLinear)}
+    columns = {row_range(name).tensor: w.shape[1] for name, w in model.weights.items() if w.shape[0] > 1}
+    table = {"token_embd.weight"} if head_of(model.program) == "output.weight" else set()
+    assert inputs.keys() == columns.keys() - table - experts
+    assert all(model.program.widths[value] == columns[name] for name, value in inputs.items())
+    shared = [inputs.get(f"blk.0.{stem}.weight") for stem in ("attn_q", "attn_k", "attn_v")]
+    assert len(set(shared)) == 1
 
 
 def test_taps_change_nothing_and_are_named_once(model):
@@ -52,7 +56,7 @@ def test_the_logits_are_no_tap(model):
 
 
 def test_the_last_layer_sees_the_asked_for_rows_alone_unless_all_rows_are_kept(model):
-    last = "blk.2.ffn_down.weight"
+    last = max(name for name in linear_inputs(model.program) if name.startswith("blk.2.ffn"))
     plain, whole = model.program, all_rows(model.program)
     found = {}
     for program, rows in ((plain, range(LENGTH)), (plain, [4]), (whole, []), (whole, [4])):

@@ -11,7 +11,12 @@ ARCHS: Registry[Arch] = Registry(
     {
         "gemma3": ".gemma3:GEMMA3",
         "llama": ".llama:LLAMA",
+        "olmo2": ".olmo2:OLMO2",
+        "phi3": ".phi3:PHI3",
         "qwen2": ".qwen2:QWEN2",
+        "qwen3": ".qwen3:QWEN3",
+        "qwen3moe": ".qwen3moe:QWEN3MOE",
+        "smollm3": ".smollm3:SMOLLM3",
     },
 )
 
@@ -19,6 +24,12 @@ CLASSES: dict[str, str] = {
     "Gemma3ForCausalLM": "gemma3",
     "LlamaForCausalLM": "llama",
     "MistralForCausalLM": "llama",
+    "MixtralForCausalLM": "llama",
+    "Olmo2ForCausalLM": "olmo2",
+    "Phi3ForCausalLM": "phi3",
     "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+    "Qwen3MoeForCausalLM": "qwen3moe",
+    "SmolLM3ForCausalLM": "smollm3",
 }
 """Names in a checkpoint's `config.json` ("architectures") to the architecture that describes it."""

@@ -16,11 +16,12 @@ from ..arch import Arch
 from ..checkpoint import Checkpoint, TensorRule, plus_one
 from ..checkpoint_config import CheckpointConfig
 from ..checkpoint_rope import rope_base, rope_section, rope_type
-from ..decoder_checkpoint import ATTENTION, FEED_FORWARD, UNUSED, decoder_metadata, decoder_tensors
+from ..decoder_checkpoint import ATTENTION, FEED_FORWARD, HEAD_NORMS, UNUSED, decoder_metadata, decoder_tensors
 from ..layers import ProgramBuilder
 from ..metadata import Metadata
 from ..program import Program
 from ..read_spec import read_n_rot, read_spec
+from ..read_windows import with_windows
 from ..rope import plain_rope
 from ..spec import ModelSpec
 
@@ -31,37 +32,18 @@ _LAYERS_OF_27B = 62
 def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
     """Layers with a window turn by a base of their own and are never stretched."""
     spec = read_spec(gguf, metadata, rope="neox")
-    layers = spec.layers
-    if metadata.has("attention.sliding_window"):
-        window = metadata.integer("attention.sliding_window")
-        n_rot = read_n_rot(metadata, spec.key_length)
-        rope = plain_rope("neox", n_rot, metadata.number("rope.freq_base_swa", 10000.0))
-        local = _read_pattern(metadata, spec.n_layers)
-        layers = tuple(
-            dataclasses.replace(layer, rope=rope, window=window) if is_local else layer
-            for layer, is_local in zip(layers, local, strict=True)
-        )
+    n_rot = read_n_rot(metadata, spec.key_length)
+    local = plain_rope("neox", n_rot, metadata.number("rope.freq_base_swa", 10000.0))
     # The 27B was trained with the scale of a head size that it does not have.
-    scaled_size = spec.n_embd // layers[0].n_head if spec.n_layers == _LAYERS_OF_27B else spec.key_length
+    scaled_size = spec.n_embd // spec.layers[0].n_head if spec.n_layers == _LAYERS_OF_27B else spec.key_length
     cap = metadata.number("final_logit_softcapping", 0.0, low=0.0)
     return dataclasses.replace(
-        spec,
-        layers=layers,
+        with_windows(spec, metadata, _PATTERN, local),
         embedding_scale=float(np.sqrt(np.float32(spec.n_embd))),
         attention_scale=1 / math.sqrt(scaled_size),
         act="gelu_tanh",
         final_softcap=cap or None,
     )
-
-
-def _read_pattern(metadata: Metadata, n_layers: int) -> tuple[bool, ...]:
-    """Which layers have the window: all but the last of every `sliding_window_pattern`, or as an array says."""
-    key = "attention.sliding_window_pattern"
-    given = metadata.values.get(f"{metadata.arch}.{key}")
-    if isinstance(given, np.ndarray) and given.dtype.kind in "biu" and len(given) == n_layers:
-        return tuple(bool(local) for local in given)
-    period = metadata.integer(key, _PATTERN, low=0)
-    return tuple(period == 0 or i % period < period - 1 for i in range(n_layers))
 
 
 def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
@@ -103,8 +85,6 @@ NORMS = {
     "post_attention_layernorm": "post_attention_norm",
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
-    "self_attn.q_norm": "attn_q_norm",
-    "self_attn.k_norm": "attn_k_norm",
 }
 
 
@@ -112,7 +92,7 @@ def tensors(config: CheckpointConfig) -> list[TensorRule]:
     """Norms of a checkpoint lack the one that they are added to."""
     return [
         dataclasses.replace(rule, change=plus_one) if rule.target.endswith("norm.weight") else rule
-        for rule in decoder_tensors(config, NORMS | ATTENTION | FEED_FORWARD)
+        for rule in decoder_tensors(config, NORMS | HEAD_NORMS | ATTENTION | FEED_FORWARD)
     ]
 
 

@@ -45,7 +45,7 @@ def check_fit(plan: ConversionPlan, path: Path) -> Program:
     spec = arch.read(file, metadata)
     metadata.raise_problems()
     program = arch.build(spec, file.tensors)
-    check_weights(file, program)
+    check_weights(file, program, arch.factors)
     return program
 
 
