@@ -10,13 +10,19 @@ from ..model.program import RopeTable
 QUANTIZED = "#q"
 """Suffix of the quantized form of a value; without it a name means float32 rows."""
 
+ORDER = "#order"
+"""Suffix of what a route's kernel finds out besides the route: which rows its experts get. See `dealing.py`."""
+
 SHARED = "shared memory"
 """Name of the memory at `Shared` among the things calls write: two that use it must not run side by side."""
 
 
 @dataclass(frozen=True)
 class Ref:
-    """Address of a value's rows; `part` "sums" is where an quantized form's records start."""
+    """Address of a value's rows; `part` "sums" is where a quantized form's records start.
+
+    Of an order, "counters", "sources" and "places" are where these start.
+    """
 
     value: str
     part: str = "rows"
@@ -118,6 +124,11 @@ class Call:
         if self.layout == "angles":  # their name is a number
             return self.kernel
         return f"{self.kernel} {subject.removesuffix('.weight').removesuffix(QUANTIZED)}"
+
+
+def value_of(form: str) -> str:
+    """The value that a form of it belongs to."""
+    return form.removesuffix(QUANTIZED).removesuffix(ORDER)
 
 
 def float_bits(x: float) -> int:

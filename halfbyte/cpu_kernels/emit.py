@@ -26,6 +26,7 @@ from .calls import (
     angles_name,
     float_bits,
 )  # fmt: skip
+from .emit_experts import EMIT_EXPERTS
 from .emit_kv import KV_EMIT
 from .instruction import linear_scratch_bytes, state
 from .lower import Lowering
@@ -79,7 +80,7 @@ def _linear(low: Lowering, op: ir.Linear, later: tuple[ir.Op, ...]) -> None:
         "residual_stride": 0 if residual is None else Stride(residual[0]),
         "out": Ref(out),
         "out_stride": Stride(out),
-        "scratch": Scratch(linear_scratch_bytes(low.max_tokens, weight.columns)),
+        "scratch": Scratch(linear_scratch_bytes(low.most_rows(op.x), weight.columns)),
         "scratch_bytes": ScratchStride(),
         "peaks": Peaks() if out == low.program.logits and not low.program.encoder else 0,
     }
@@ -245,4 +246,5 @@ EMIT: dict[type[ir.Op], Callable[..., None]] = {
     ir.TakeRows: _take_rows,
     ir.Tap: _tap,
     **KV_EMIT,
+    **EMIT_EXPERTS,
 }

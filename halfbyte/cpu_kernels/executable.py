@@ -24,7 +24,7 @@ from .kv_layout import PAGE_LEN
 from .kv_pages import KvPages
 from .loader import LoadedKernels
 from .lower import Lowering
-from .packing import PackedWeight, family_for, pack_all, packed_bytes, packer_of
+from .packing import pack_all, packed_bytes, packer_of, unplaced
 from .place import Placed, Plan
 from .selection import Best, Selection
 from .trace import Trace
@@ -72,11 +72,10 @@ class CpuExecutable:
         self.n_pages, self.max_tokens = n_pages, max_tokens
         self._program, self._weights = program, dict(weights)
         self._embed = next(op for op in program.ops if isinstance(op, Embed))
-        matrices = matrices_of(program, weights)
-        unplaced = {name: _unplaced(weight) for name, weight in matrices.items()}
+        matrices, layouts = matrices_of(program, weights), unplaced(program, weights)
         self._tables = tables_of(program, weights)
         formats = {name: table.format for name, table in self._tables.items()}
-        lowering = Lowering(program, unplaced, formats, max_tokens, kv)
+        lowering = Lowering(program, layouts, formats, max_tokens, kv)
         needed = {call.kernel for call in lowering.calls} | set(map(packer_of, matrices.values()))
         needed |= {*EXECUTOR, "top_k"}
         self._kernels = LoadedKernels(isa, sorted(needed), progress)
@@ -100,10 +99,10 @@ class CpuExecutable:
     def _prepare(
         self, lowering: Lowering, matrices: Mapping[str, Weight], threads: int, progress: Progress | None
     ) -> None:
-        self._weight_arena = Arena(sum(map(packed_bytes, matrices.values())), "the packed weights")
+        self._weight_arena = Arena(sum(map(packed_bytes, lowering.packed.values())), "the packed weights")
         kernels = self._kernels.addresses
-        self._packed = pack_all(matrices, self._weight_arena, self._team, kernels, progress)
-        self._placed = self._place(Plan(lowering, self.max_tokens), threads)
+        self._packed = pack_all(matrices, lowering.packed, self._weight_arena, self._team, kernels, progress)
+        self._placed = self._place(Plan(lowering), threads)
         self._placed.assemble(kernels)
         self._input = None if self._embed.table in self._tables else self._placed.view(self._embed.out)
         self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
@@ -194,11 +193,15 @@ class CpuExecutable:
             self._flat[self._placed.logits_at] = logits.ctypes.data
 
     def tapped(self, name: str) -> NDArray[np.float32]:
-        """What a tapped value was in the last step: a view, f32[T, width] or f32[R, width], until the next step."""
+        """What a tapped value was in the last step: a view of as many rows as it had then, until the next step."""
         self._check_open()
         assert self._batch is not None, "no step was run"
-        per_row = self._placed.plan.lowering.per_row(name)
-        return self._taps[name][: len(self._batch.logit_rows if per_row else self._batch.ids)]
+        lowering = self._placed.plan.lowering
+        count, route = (
+            len(self._batch.logit_rows if lowering.per_row(name) else self._batch.ids),
+            lowering.route_of(name),
+        )
+        return self._taps[name][: count * (1 if route is None else route.used)]
 
     def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best of f32[V], best first; among equals the lower id first. NaN and -inf are never chosen."""
@@ -256,7 +259,7 @@ class CpuExecutable:
             "kernels": " ".join(families),
             "kernels_compiled": self._kernels.compiled,
             "threads": self._team.threads,
-            "packed_bytes": sum(weight.n_bytes for weight in self._packed.values()),
+            "packed_bytes": sum(weight.used * weight.n_bytes for weight in self._packed.values()),
             "kv_bytes": self._kv.arena.size,
             "buffer_bytes": self._placed.arena.size,
         }
@@ -279,10 +282,6 @@ class CpuExecutable:
 
 
 _ARRAYS = ("ids", "positions", "seq_of", "slots", "page_table", "seq_len", "logit_rows")
-
-
-def _unplaced(weight: Weight) -> PackedWeight:
-    return PackedWeight(family_for(weight), *weight.shape, 0)
 
 
 def _operands(calls: Sequence[Call]) -> Iterator[Operand]:

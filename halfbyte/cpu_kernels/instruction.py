@@ -71,6 +71,14 @@ LAYOUTS: dict[str, Layout] = {
         "count weights x sums x_stride columns rows per_tile bias residual residual_stride out out_stride "
         "scratch scratch_bytes peaks"
     ),
+    # As "linear", for the expert that the order says.
+    "experts": _layout(
+        "count weights x sums x_stride columns rows per_tile bias residual residual_stride out out_stride "
+        "scratch scratch_bytes peaks order expert_bytes"
+    ),
+    "route": _layout("count x out used experts normalise scale stride out_stride order counters sources places"),
+    "dispatch": _layout("count x x_quantized x_sums out quantized sums sources width stride q_stride"),
+    "combine": _layout("count x route places used out width stride route_stride"),
     "embed": _layout("table row_bytes columns index scale out stride scratch scratch_bytes"),
     "norm": _layout(
         "count x residual add_out weight bias out quantized sums width groups eps stride out_stride q_stride"

@@ -6,6 +6,10 @@ from ..errors import UnsupportedError
 
 MODULES = {
     "linear": "linear",
+    "experts": "expert_linear",
+    "route": "route",
+    "dispatch": "dispatch",
+    "combine": "combine",
     "pack": "pack",
     "embed": "embed",
     "norm": "norm",

@@ -8,6 +8,7 @@ same order for each token and row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from . import formats
 from .claim import claim
@@ -66,58 +67,96 @@ def _float_rows(instr, row, shape, token, count, column, column_bytes):
     return token
 
 
-def _quantized_kernel(name: str) -> Callable[..., None]:
+class Product(NamedTuple):
+    """The parts of one format's product; kernels take them as local names, which is all that numba looks up."""
+
+    begin: Callable[..., None]
+    """`begin(most)`: before anything is multiplied with up to `most` tokens."""
+    gather: Callable[..., None]
+    """`gather(instr, tid, count)`: before the first row tile of an instruction."""
+    multiply: Callable[..., None]
+    """`multiply(instr, tid, first, last, count)`: the row tiles `first` to `last - 1` with all tokens."""
+    end: Callable[..., None]
+    """`end(most)`: when all is done."""
+
+
+def product(name: str) -> Product:
+    """Of a family of packed weights."""
+    return _quantized(name) if PACKED[name].quantized else _float(name)
+
+
+def _quantized(name: str) -> Product:
     family = PACKED[name]
     chunks, scales = formats.unpackers(name)
     groups, step_bytes, wide, halves = family.columns // 32, family.step_bytes, family.wide, family.halves
-    dot, multiply = dot_wide if wide else dot_small, multiply_halves if halves else multiply_whole
+    dot, one_group = dot_wide if wide else dot_small, multiply_halves if halves else multiply_whole
     many, depth = matrix_rows(chunks, scales, groups, step_bytes, wide, halves), 4 if halves else 8
 
-    def linear(instr, state, tid, nth):
-        count = load_i64(load_i64(instr + COUNT))
-        tiles = (load_i64(instr + ROWS) + 15) // 16
-        if count >= SEVERAL:
+    @helper
+    def begin(most):
+        if most >= SEVERAL:
             enter(depth)
-            prepare(instr, tid, count)
-        while True:
-            first, last = claim(instr, tiles, nth)
-            if first == last:
-                break
-            for row in range(16 * first, 16 * last, 16):
-                token = 0
-                if count >= SEVERAL:
-                    token = many(instr, row, tid, count)
-                token = _quantized_rows(
-                    instr, row, TWO, token, count, chunks, scales, dot, multiply, groups, step_bytes
-                )
-                _quantized_rows(instr, row, ONE, token, count, chunks, scales, dot, multiply, groups, step_bytes)
-            note_peaks(instr, first, last, count)
+
+    @helper
+    def gather(instr, tid, count):
         if count >= SEVERAL:
+            prepare(instr, tid, count)
+
+    @helper
+    def multiply(instr, tid, first, last, count):
+        for row in range(16 * first, 16 * last, 16):
+            token = 0
+            if count >= SEVERAL:
+                token = many(instr, row, tid, count)
+            token = _quantized_rows(instr, row, TWO, token, count, chunks, scales, dot, one_group, groups, step_bytes)
+            _quantized_rows(instr, row, ONE, token, count, chunks, scales, dot, one_group, groups, step_bytes)
+
+    @helper
+    def end(most):
+        if most >= SEVERAL:
             leave()
 
-    return linear
+    return Product(begin, gather, multiply, end)
 
 
-def _float_kernel(name: str) -> Callable[..., None]:
+def _float(name: str) -> Product:
     column, column_bytes = getattr(formats, f"{name}_column"), PACKED[name].step_bytes
+
+    @helper
+    def nothing(most):
+        pass
+
+    @helper
+    def gather(instr, tid, count):
+        pass
+
+    @helper
+    def multiply(instr, tid, first, last, count):
+        for row in range(16 * first, 16 * last, 16):
+            token = _float_rows(instr, row, LONG, 0, count, column, column_bytes)
+            token = _float_rows(instr, row, MIDDLE, token, count, column, column_bytes)
+            _float_rows(instr, row, ONE, token, count, column, column_bytes)
+
+    return Product(nothing, gather, multiply, nothing)
+
+
+def _kernel(name: str) -> Callable[..., None]:
+    begin, gather, multiply, end = product(name)
 
     def linear(instr, state, tid, nth):
         count = load_i64(load_i64(instr + COUNT))
         tiles = (load_i64(instr + ROWS) + 15) // 16
+        begin(count)
+        gather(instr, tid, count)
         while True:
             first, last = claim(instr, tiles, nth)
             if first == last:
                 break
-            for row in range(16 * first, 16 * last, 16):
-                token = _float_rows(instr, row, LONG, 0, count, column, column_bytes)
-                token = _float_rows(instr, row, MIDDLE, token, count, column, column_bytes)
-                _float_rows(instr, row, ONE, token, count, column, column_bytes)
+            multiply(instr, tid, first, last, count)
             note_peaks(instr, first, last, count)
+        end(count)
 
     return linear
 
 
-KERNELS = {
-    f"linear_{name}": _quantized_kernel(name) if family.quantized else _float_kernel(name)
-    for name, family in PACKED.items()
-}
+KERNELS = {f"linear_{name}": _kernel(name) for name in PACKED}

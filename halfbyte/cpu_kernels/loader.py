@@ -96,7 +96,7 @@ def _compile_missing(isa: Isa, names: Sequence[str], progress: Progress | None) 
     return len(missing)
 
 
-_SECONDS = {"attention": 20.0, "linear": 4.0}
+_SECONDS = {"attention": 20.0, "linear": 4.0, "experts": 4.0}
 """About how long kernels take to compile; others take half a second."""
 
 

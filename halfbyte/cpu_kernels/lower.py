@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..errors import UnsupportedError
 from ..model import program as ir
 from ..model.kv_types import KvTypes
-from .calls import QUANTIZED, Angles, Call, Count, Operand, Ref, Stride, angles_name, float_bits
+from .calls import ORDER, QUANTIZED, Angles, Call, Count, Operand, Ref, Stride, angles_name, float_bits, value_of
 from .packing import PackedWeight
 
 
@@ -37,6 +37,7 @@ class Lowering:
         self._writer = {name: i for i, op in enumerate(self.program.ops) for name in op.writes()}
         self._done: set[int] = set()
         self._per_row = self._values_per_row()
+        self._routes = self._routes_of_values()
         for table in dict.fromkeys(op.table for op in self.program.ops if isinstance(op, ir.Rope)):
             self._angles(table)
         from .emit import EMIT
@@ -51,7 +52,22 @@ class Lowering:
 
     def per_row(self, value: str) -> bool:
         """Whether a value has a row for each asked-for token instead of each token."""
-        return value.removesuffix(QUANTIZED) in self._per_row
+        return value_of(value) in self._per_row
+
+    def route_of(self, value: str) -> ir.MoeRoute | None:
+        """What gave a value the rows of experts that it has instead of tokens."""
+        return self._routes.get(value_of(value))
+
+    def dealt_by(self, route: str) -> tuple[int, int]:
+        """How many experts a route chooses from, and how many rows it deals out at most."""
+        op = self.program.ops[self._writer[route]]
+        assert isinstance(op, ir.MoeRoute), op
+        return self.program.widths[op.x], self.max_tokens * op.used
+
+    def most_rows(self, value: str) -> int:
+        """Rows of a value in the largest step."""
+        route = self.route_of(value)
+        return self.max_tokens * (1 if route is None else route.used)
 
     def _values_per_row(self) -> set[str]:
         found: set[str] = set()
@@ -60,16 +76,31 @@ class Lowering:
                 found.update(op.writes())
         return found
 
+    def _routes_of_values(self) -> dict[str, ir.MoeRoute]:
+        routes = {op.out: op for op in self.program.ops if isinstance(op, ir.MoeRoute)}
+        found: dict[str, ir.MoeRoute] = {}
+        for op in self.program.ops:
+            dealt = [routes[op.route]] if isinstance(op, ir.Dispatch) else [found[x] for x in op.reads() if x in found]
+            if dealt and not isinstance(op, ir.Combine):
+                found.update(dict.fromkeys(op.writes(), dealt[0]))
+        return found
+
     def reads_quantized(self, op: ir.Op) -> bool:
         """Whether `op` is a matrix that takes int8 activations."""
-        return isinstance(op, ir.Linear) and self.packed[op.weight].layout.quantized
+        return isinstance(op, ir.Linear | ir.ExpertLinear) and self.packed[op.weight].layout.quantized
 
     def forms(self, value: str) -> tuple[bool, bool]:
         """Whether a value is needed as float32, and as int8."""
-        readers = self._readers.get(value, [])
-        quantized = any(self.reads_quantized(op) for op in readers)
-        plain = value == self.program.logits or any(not self.reads_quantized(op) for op in readers)
-        return plain, quantized
+        wanted = [self._wanted(op, value) for op in self._readers.get(value, [])]
+        plain = value == self.program.logits or any(plain for plain, _ in wanted)
+        return plain, any(quantized for _, quantized in wanted)
+
+    def _wanted(self, op: ir.Op, value: str) -> tuple[bool, bool]:
+        """In which forms a reader takes a value; one that copies rows wants those of its copies."""
+        if isinstance(op, ir.Dispatch) and op.x == value:
+            return self.forms(op.out)
+        quantized = isinstance(op, ir.Linear | ir.ExpertLinear) and op.x == value and self.reads_quantized(op)
+        return not quantized, quantized
 
     def written_before(self, value: str, op: ir.Op) -> bool:
         """Whether a value is there when `op` runs."""
@@ -91,7 +122,9 @@ class Lowering:
 
     def call(self, kernel: str, layout: str, operands: dict[str, Operand], reads: list[str], writes: list[str]) -> None:
         """Append a call."""
-        self.calls.append(Call(kernel, layout, operands, tuple(reads), tuple(writes)))
+        counted = (self.route_of(operand.value) for operand in operands.values() if isinstance(operand, Count))
+        orders = dict.fromkeys(route.out + ORDER for route in counted if route is not None)
+        self.calls.append(Call(kernel, layout, operands, (*reads, *orders), tuple(writes)))
 
     def done(self, op: ir.Op) -> None:
         """Mark an op that another one's kernel computes along."""

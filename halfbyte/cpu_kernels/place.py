@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..model.program import RopeTable
 from .arena import Arena, rounded
 from .calls import (
+    ORDER,
     QUANTIZED,
     Angles,
     Call,
@@ -32,7 +33,9 @@ from .calls import (
     ScratchStride,
     Shared,
     Stride,
+    value_of,
 )
+from .dealing import counters_at, order_bytes, places_at, sources_at
 from .instruction import BARRIER, BYTES, KERNEL, LAYOUTS, PEAK_ROWS, WORDS, state
 from .loader import Kernels
 from .lower import Lowering
@@ -40,6 +43,10 @@ from .packing import PackedWeight
 
 LOGITS = "logits memory"
 """The one value whose memory is the caller's."""
+
+
+PARTS = {"counters": counters_at, "sources": sources_at, "places": places_at}
+"""Where the parts of an order begin."""
 
 
 def row_bytes(width: int, quantized: bool) -> int:
@@ -63,7 +70,6 @@ class Plan:
     """Which piece of memory each value form gets. Pieces are reused by size."""
 
     lowering: Lowering
-    rows: int
     piece_of: dict[str, int] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
 
@@ -91,7 +97,7 @@ class Plan:
 
     def is_value(self, name: str) -> bool:
         """Whether a name stands for memory planned here."""
-        return name.removesuffix(QUANTIZED) in self.lowering.program.widths and self.root(name) != self.logits
+        return value_of(name) in self.lowering.program.widths and self.root(name) != self.logits
 
     @property
     def logits(self) -> str:
@@ -106,8 +112,10 @@ class Plan:
 
     def bytes_of(self, name: str) -> int:
         """Bytes a value form needs."""
-        width = self.lowering.program.widths[name.removesuffix(QUANTIZED)]
-        return value_bytes(width, name.endswith(QUANTIZED), self.rows)
+        if name.endswith(ORDER):
+            return rounded(order_bytes(*self.lowering.dealt_by(value_of(name))))
+        width = self.lowering.program.widths[value_of(name)]
+        return value_bytes(width, name.endswith(QUANTIZED), self.lowering.most_rows(name))
 
     def _from_outside(self) -> list[str]:
         """Values that are read but written by no call: what the caller embeds."""
@@ -187,6 +195,9 @@ class Placed:
             case Stride(value):
                 return self._stride(value)
             case Count(value):
+                route = self.plan.lowering.route_of(value)
+                if route is not None:
+                    return self._address(route.out + ORDER, "rows")
                 return self.state + state("rows" if self.plan.lowering.per_row(value) else "tokens")
             case Constant(weight):
                 return self.constants[weight]
@@ -210,11 +221,13 @@ class Placed:
     def _address(self, value: str, part: str) -> int:
         if self.plan.root(value) == self.plan.logits:
             return 0
-        address = self.pieces[self.plan.piece_of[value]]
-        return address + self.plan.rows * self._stride(value) if part == "sums" else address
+        address, lowering = self.pieces[self.plan.piece_of[value]], self.plan.lowering
+        if part == "sums":
+            return address + lowering.most_rows(value) * self._stride(value)
+        return address + (0 if part == "rows" else PARTS[part](*lowering.dealt_by(value_of(value))))
 
     def _stride(self, value: str) -> int:
-        width = self.plan.lowering.program.widths[value.removesuffix(QUANTIZED)]
+        width = self.plan.lowering.program.widths[value_of(value)]
         if self.plan.root(value) == self.plan.logits:
             return 4 * width
         return row_bytes(width, value.endswith(QUANTIZED))
@@ -243,8 +256,8 @@ class Placed:
 
     def view(self, value: str) -> NDArray[np.float32]:
         """f32[rows, stride / 4]: the memory of a value that the caller writes or reads."""
-        stride = self._stride(value)
-        view: Any = self.arena.view(self._address(value, "rows"), (self.plan.rows, stride // 4), np.float32)
+        shape = self.plan.lowering.most_rows(value), self._stride(value) // 4
+        view: Any = self.arena.view(self._address(value, "rows"), shape, np.float32)
         return view  # type: ignore[no-any-return]
 
 

@@ -37,7 +37,7 @@ def _insert(ids, values, kept, k, index, value):
 
 
 @helper
-def _scan(row, size, k, ids, values):
+def best_of(row, size, k, ids, values):
     """The k best of `size` floats in one pass, and how many: most vectors hold nothing above the worst kept one."""
     kept, bound = 0, LOWEST
     for base in range(0, size, SPAN):
@@ -56,7 +56,7 @@ def _scan(row, size, k, ids, values):
 
 
 @helper
-def _ascend(ids, count):
+def ascend(ids, count):
     """Sort ids: equal logits are taken in their order."""
     for end in range(1, count):
         this, place = load_i32(ids + 4 * end), end
@@ -67,13 +67,13 @@ def _ascend(ids, count):
 
 
 @helper
-def _scan_tiles(row, size, k, ids, values, peaks, tiles):
+def _best_of_tiles(row, size, k, ids, values, peaks, tiles):
     """The same by the peaks of its tiles of 16: the k best lie in the k tiles with the largest peaks.
 
     Each of these holds a logit that comes before all those of a tile left out, by size or, among equals, by place.
     """
-    count = _scan(peaks, (size + 15) // 16, k, tiles, values)
-    _ascend(tiles, count)
+    count = best_of(peaks, (size + 15) // 16, k, tiles, values)
+    ascend(tiles, count)
     kept, bound = 0, LOWEST
     for t in range(count):
         base = 16 * load_i32(tiles + 4 * t)
@@ -96,9 +96,9 @@ def top_k(instr, state, tid, nth):
     row, size, k = load_i64(instr + LOGITS), load_i64(instr + SIZE), load_i64(instr + K)
     ids, values, peaks = load_i64(instr + IDS), load_i64(instr + VALUES), load_i64(instr + PEAKS)
     if peaks == 0:
-        kept = _scan(row, size, k, ids, values)
+        kept = best_of(row, size, k, ids, values)
     else:
-        kept = _scan_tiles(row, size, k, ids, values, peaks, load_i64(instr + TILES))
+        kept = _best_of_tiles(row, size, k, ids, values, peaks, load_i64(instr + TILES))
     store_i64(instr + K, kept)
 
 

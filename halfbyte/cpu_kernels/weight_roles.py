@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.backend import Weight
-from ..model.program import Embed, EmbedPositions, Linear, Program, ShortConv
+from ..model.program import Embed, EmbedPositions, ExpertLinear, Linear, Program, ShortConv
 from .packed import FAMILY_OF
 
 
@@ -22,7 +22,7 @@ class Table(NamedTuple):
 
 def matrices_of(program: Program, weights: Mapping[str, Weight]) -> dict[str, Weight]:
     """Those that products read."""
-    return {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear)}
+    return {op.weight: weights[op.weight] for op in program.ops if isinstance(op, Linear | ExpertLinear)}
 
 
 def tables_of(program: Program, weights: Mapping[str, Weight]) -> dict[str, Table]:
@@ -41,7 +41,7 @@ def tables_of(program: Program, weights: Mapping[str, Weight]) -> dict[str, Tabl
 
 def vectors_of(program: Program, weights: Mapping[str, Weight]) -> dict[str, NDArray[np.float32]]:
     """All others, f32[n] each; a filter tap by tap, each of whole vectors."""
-    others = {op.weight for op in program.ops if isinstance(op, Linear)}
+    others = set(matrices_of(program, weights))
     others |= {op.table for op in program.ops if isinstance(op, (Embed, EmbedPositions))}
     filters = {op.weight for op in program.ops if isinstance(op, ShortConv)}
     return {

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from .check import check
-from .program import Linear, Op, Program, TakeRows, Tap
+from .program import ExpertLinear, Linear, Op, Program, TakeRows, Tap
 from .row_range import row_range
 
 
@@ -22,11 +22,16 @@ def linear_inputs(program: Program) -> dict[str, str]:
     """Which value each matrix multiplies, by the name of its tensor; no program uses a matrix twice.
 
     Where rows are taken of a value only to be multiplied, it is the value that they are taken of. Matrices that share
-    a tensor multiply the same. Those of experts are left out.
+    a tensor multiply the same.
     """
     whole = {op.out: op.x for op in program.ops if isinstance(op, TakeRows)}
-    linears = [op for op in program.ops if isinstance(op, Linear)]
+    linears = [op for op in program.ops if isinstance(op, Linear | ExpertLinear)]
     return {row_range(op.weight).tensor: whole.get(op.x, op.x) for op in linears}
+
+
+def routes_of(program: Program) -> dict[str, tuple[str, int]]:
+    """Of each value that matrices of experts multiply, the value that says whose its rows are, and how many experts."""
+    return {op.x: (op.route, op.experts) for op in program.ops if isinstance(op, ExpertLinear)}
 
 
 def head_of(program: Program) -> str:

@@ -19,6 +19,9 @@ TABLES = ("q4_1", "f32")
 LLAMA = ("norm", "quantize", "angles", "rope_norm", "gated_silu", "take_rows", "top_k", "add")
 KV = ("f16_f16", "q8_0_q4_0", "q4_0_q8_0", "f32_f32")
 """Types of keys and values: each of both, the first on other instruction sets too."""
+EXPERTS = ("f32", "f16", "q8_0", "q4_k", "mxfp4")
+"""Families that experts are tried with; on other instruction sets one."""
+ROUTING = ("route_softmax", "route_sigmoid", "dispatch", "combine")
 ACTS = ("silu", "gelu_tanh", "gelu", "relu")
 OTHERS = (
     *("rope_neox", "scale", "softcap", "layer_norm", "mul", "conv_f16", "conv_f32", "gated_swiglu_oai"),
@@ -44,4 +47,6 @@ def ready(isa_name=DETECTED):
     tables = [f"embed_{table}" for table in (FAMILY_OF if isa_name == DETECTED else TABLES)]
     others, stores = (OTHERS, KV) if isa_name == DETECTED else (SOME_OTHERS, KV[:1])
     kv = [f"{kernel}_{types}" for kernel in ("kv_write", "attention") for types in stores]
-    return LoadedKernels(isa.named(isa_name), sorted([*linear, *pack, *tables, *EXECUTOR, *LLAMA, *kv, *others]))
+    experts = [f"experts_{family}" for family in (EXPERTS if isa_name == DETECTED else EXPERTS[2:3])]
+    names = [*linear, *experts, *ROUTING, *pack, *tables, *EXECUTOR, *LLAMA, *kv, *others]
+    return LoadedKernels(isa.named(isa_name), sorted(names))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from halfbyte.cpu_kernels.calls import QUANTIZED, Ref, Stride
+from halfbyte.cpu_kernels.calls import ORDER, QUANTIZED, Count, Ref, Stride, value_of
 from halfbyte.cpu_kernels.instruction import LAYOUTS
 
 READS = {
     "embed": (),
     "linear": ("x", "sums", "residual"),
+    "experts": ("x", "sums", "order"),
+    "route": ("x",),
+    "dispatch": ("x", "x_quantized", "x_sums", "sources"),
+    "combine": ("x", "route", "places"),
     "norm": ("x", "residual"),
     "quantize": ("x",),
     "gated": ("gate", "up"),
@@ -24,6 +28,10 @@ READS = {
 WRITES = {
     "embed": ("out",),
     "linear": ("out",),
+    "experts": ("out",),
+    "route": ("out", "order", "counters", "sources", "places"),
+    "dispatch": ("out", "quantized", "sums"),
+    "combine": ("out",),
     "norm": ("out", "quantized", "sums", "add_out"),
     "quantize": ("quantized", "sums"),
     "gated": ("out", "quantized", "sums"),
@@ -52,6 +60,10 @@ def touches(runner):
     result = []
     for index, (call, words) in enumerate(zip(placed.plan.lowering.calls, placed.words[: placed.length], strict=True)):
         operands = dict(zip(LAYOUTS[call.layout].names, words[3:].tolist(), strict=False))
+        counted = call.operands.get("count")
+        if isinstance(counted, Count) and (route := placed.plan.lowering.route_of(counted.value)):
+            begin, size = operands["count"], placed.plan.bytes_of(route.out + ORDER)
+            result.append(Touch(index, route.out + ORDER, begin, begin + size, False))
         for names, writes in ((READS, False), (WRITES, True)):
             for operand in names[call.layout]:
                 meant = call.operands[operand]
@@ -70,11 +82,16 @@ def size_of(placed, call, operand):
         return 1  # pages and angles are told apart by where they start
     if placed.plan.root(meant.value) == placed.plan.logits:
         return 1
-    width = placed.plan.lowering.program.widths[meant.value.removesuffix(QUANTIZED)]
+    if meant.value.endswith(ORDER):
+        at = placed.resolve(meant) - placed.resolve(Ref(meant.value))
+        return placed.plan.bytes_of(meant.value) - at
+    width = placed.plan.lowering.program.widths[value_of(meant.value)]
     groups = -(-width // 32)
     per_row = {"rows": groups * (64 if meant.value.endswith(QUANTIZED) else 128), "sums": groups * 16}[meant.part]
     stride = placed.resolve(Stride(meant.value))
-    return (placed.plan.rows - 1) * (stride if meant.part == "rows" else stride // 4) + per_row
+    return (placed.plan.lowering.most_rows(meant.value) - 1) * (
+        stride if meant.part == "rows" else stride // 4
+    ) + per_row
 
 
 def barriers(runner):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...errors import ConfigError
 from ...model.backend import Progress
 from ...model.program import Program
-from ...model.taps import all_rows, head_of, linear_inputs, with_taps
+from ...model.taps import all_rows, head_of, linear_inputs, routes_of, with_taps
 from ...runtime.bare import BareModel
 
 _NO_ROWS = np.empty(0, np.int32)
@@ -46,13 +46,15 @@ def _tap(program: Program, with_head: bool, weights: Collection[str] | None) -> 
     unknown = [name for name in weights if name not in inputs]
     if unknown:
         raise ConfigError(f"{unknown[0]!r} is no matrix of the model", key=unknown[0])
-    return with_taps(whole, [inputs[name] for name in weights])
+    values, routes = [inputs[name] for name in weights], routes_of(whole)
+    return with_taps(whole, [*values, *(routes[value][0] for value in values if value in routes)])
 
 
 def readers_of(model: BareModel) -> dict[str, tuple[str, ...]]:
     """Each tapped value to the weights that multiply it, such as queries, keys and values of a layer."""
     inputs = linear_inputs(model.program)
-    return {value: tuple(name for name, read in inputs.items() if read == value) for value in model.program.taps()}
+    found = {value: tuple(name for name, read in inputs.items() if read == value) for value in model.program.taps()}
+    return {value: names for value, names in found.items() if names}  # routes are kept for whoever sorts by expert
 
 
 def read_window(model: BareModel, ids: NDArray[np.int32]) -> None:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError
 from ...model.backend import Progress
+from ...model.taps import routes_of
 from ...runtime.bare import BareModel
-from .calibration import count_tokens, read_window, readers_of
+from .calibration import read_window, readers_of
 from .imatrix import ImportanceMatrix
 from .imatrix_entry import Entry
 
@@ -27,18 +28,20 @@ def collect(
 ) -> ImportanceMatrix:
     """Sums of squares of what each tapped matrix of `model` (see `open_tapped`) multiplies, over all tokens.
 
+    Matrices of experts have sums and counts for each expert, of the tokens that chose it.
     The sums depend neither on the number of threads nor on that of windows read before. `progress("calibrate", done,
     windows)` is told of every window. Raises `FormatError` where a value is no number.
     """
     readers = readers_of(model)
-    sums = {value: np.zeros(model.program.widths[value]) for value in readers}
+    routes = routes_of(model.program)
+    sums = {value: _Sums(routes[value][1] if value in routes else 1, model.program.widths[value]) for value in readers}
     for number, ids in enumerate(windows):
         if progress is not None:
             progress("calibrate", number, len(windows))
         read_window(model, ids)
         for value, total in sums.items():
-            total += column_energy(model.tapped(value))
-            if not np.isfinite(total).all():
+            total.add(model.tapped(value), _counts(model, *routes[value]) if value in routes else [len(ids)])
+            if not np.isfinite(total.energy).all():
                 raise FormatError(
                     f"what {readers[value][0]!r} multiplies is no number in window {number}: the model's weights are "
                     "damaged, or hold NaN or infinity",
@@ -46,11 +49,34 @@ def collect(
                 )
     if progress is not None:
         progress("calibrate", len(windows), len(windows))
-    counts = np.array([count_tokens(windows)], np.float32)
-    entries = {
-        name: Entry(sums[value][None].astype(np.float32), counts) for value in readers for name in readers[value]
-    }
+    entries = {name: sums[value].entry() for value in readers for name in readers[value]}
     return ImportanceMatrix(entries, tuple(datasets), len(windows), model.window)
+
+
+class _Sums:
+    """Squares of the rows of each expert, a matrix without experts being the only one; and how many rows that were."""
+
+    def __init__(self, experts: int, width: int) -> None:
+        self.energy = np.zeros((experts, width))
+        self._rows = np.zeros(experts)
+
+    def add(self, x: NDArray[np.float32], counts: Sequence[int]) -> None:
+        """Rows sorted by expert, and how many each has."""
+        self._rows += counts
+        start = 0
+        for expert, count in enumerate(counts):
+            self.energy[expert] += column_energy(x[start : start + count])
+            start += count
+
+    def entry(self) -> Entry:
+        return Entry(self.energy.astype(np.float32), self._rows.astype(np.float32))
+
+
+def _counts(model: BareModel, route: str, experts: int) -> list[int]:
+    """How many rows each expert got in the last window."""
+    chosen = model.tapped(route)
+    numbers = chosen[:, : chosen.shape[1] // 2].astype(np.intp)
+    return [int(count) for count in np.bincount(numbers.reshape(-1), minlength=experts)]
 
 
 def column_energy(x: NDArray[np.float32]) -> NDArray[np.float64]:

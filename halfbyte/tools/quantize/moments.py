@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...model.backend import Progress
 from ...runtime.bare import BareModel
-from .calibration import count_tokens, read_window, readers_of
+from .calibration import read_window, readers_of
 
 _SLAB = 1024
 """Rows of a moment at a time."""
@@ -18,12 +18,12 @@ _SLAB = 1024
 
 @dataclass(frozen=True)
 class Moment:
-    """`total` f32[M, M] is X^T X, symmetric, of the rows X[tokens, M] of `value`, which all of `weights` multiply."""
+    """`total` f32[M, M] is X^T X, symmetric, of the rows X[n, M] of `value`, which all of `weights` multiply."""
 
     value: str
     weights: tuple[str, ...]
     total: NDArray[np.float32]
-    tokens: int
+    rows: int
 
 
 def moments(
@@ -37,25 +37,28 @@ def moments(
     """The moments of tapped `values` of `model` (see `open_tapped`), in the program's order; None for all of them.
 
     As many as fit in `budget_bytes`, one at least, are summed up together; the text is read once for each such group.
+    Of what experts multiply there is one moment for all of them together, in which each row counts once.
     A moment that was handed out is the caller's: drop it before asking for the next to stay within the budget.
     `progress("calibrate", done, windows)` counts the windows of all passes.
     """
     readers = readers_of(model)
     wanted = list(readers) if values is None else [value for value in readers if value in set(values)]
     groups = group(wanted, model.program.widths, budget_bytes)
-    tokens = count_tokens(windows)
     steps = len(groups) * len(windows)
     for number, members in enumerate(groups):
         totals = {value: np.zeros((model.program.widths[value],) * 2, np.float32) for value in members}
         spare = np.empty(max(min(_SLAB, len(total)) * len(total) for total in totals.values()), np.float32)
+        rows = dict.fromkeys(members, 0)
         for index, ids in enumerate(windows):
             if progress is not None:
                 progress("calibrate", number * len(windows) + index, steps)
             read_window(model, ids)
             for value, total in totals.items():
-                _accumulate(model.tapped(value), total, spare)
+                x = model.tapped(value)
+                _accumulate(x, total, spare)
+                rows[value] += len(x)
         for value in members:
-            yield Moment(value, readers[value], _mirrored(totals.pop(value)), tokens)
+            yield Moment(value, readers[value], _mirrored(totals.pop(value)), rows[value])
     if progress is not None:
         progress("calibrate", steps, steps)
 

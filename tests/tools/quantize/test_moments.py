@@ -23,7 +23,7 @@ def test_a_moment_is_the_product_of_all_rows_with_themselves(model):
     for value in ("blk.0.attn_norm", "blk.2.ffn_gated"):
         rows = rows_of(model, windows, value)
         total = found[value].total
-        assert found[value].tokens == len(rows)
+        assert found[value].rows == len(rows)
         np.testing.assert_allclose(total, rows.T @ rows, rtol=1e-4, atol=1e-4 * np.abs(total).max())
         assert np.array_equal(total, total.T)
 
