@@ -55,7 +55,7 @@ FORCE = Option("--force", bool, "Replace the new file if it exists")
 def run(values: Namespace) -> int:
     """Look, plan, and unless it is a dry run, write."""
     from ..hub.checkpoint import resolve_checkpoint
-    from ..tools.convert.adapter import is_adapter
+    from ..tools.convert.checkpoint_folder import is_adapter
 
     with unwinding(), Bar() as bar:
         folder = resolve_checkpoint(values.source, bar)

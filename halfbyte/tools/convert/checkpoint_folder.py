@@ -24,6 +24,11 @@ _KINDS: tuple[tuple[str, str, Callable[[Path], TensorSource]], ...] = (
 """Stem and suffix of the files with weights, and who reads them; the first that is there counts."""
 
 
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds a PEFT adapter instead of a model."""
+    return (folder / "adapter_config.json").is_file()
+
+
 class CheckpointFolder:
     """`config` is what `config.json` says. Raises `ConfigError` where there is no such folder."""
 
