@@ -25,10 +25,10 @@ MIXED = {
 """Formats as they come together in a file."""
 
 
-def build(model, *, isa_name=DETECTED, threads=1):
+def build(model, *, isa_name=DETECTED, threads=1, kv=None):
     ready(isa_name)
     sizes = {"n_pages": N_PAGES, "max_tokens": len(IDS)}
-    return executable.build(model.program, model.weights, **sizes, isa=isa_name, threads=threads)
+    return executable.build(model.program, model.weights, **sizes, isa=isa_name, threads=threads, kv=kv)
 
 
 def logits_of(runner, chunks=(LENGTH,), pages=None):

@@ -11,6 +11,8 @@ from tests.model.batches import run_all, step, whole_prompt_batches
 # Relative L2. Measured: 6e-7 as a rule, 2.3e-6 at most, for scores far apart. The margin is for a machine whose matrix
 # products, in the reference, round a key to the next half.
 BUDGET = 2e-4
+FLOATS = 1e-5
+"""Of a store of floats, where nothing is rounded."""
 PLAIN = {"heads": 4, "kv_heads": 2, "key_size": 32, "value_size": 32}
 KINDS = {
     "plain": PLAIN,
@@ -38,8 +40,12 @@ KINDS = {
 }
 IDS = np.arange(100) * 3
 PAGES = [3, 7, 1, 0, 6, 2, 4]
-TYPES = {"f16": KvTypes(), "q8_0/q4_0": KvTypes("q8_0", "q4_0"), "q4_0/q8_0": KvTypes("q4_0", "q8_0")}
-TYPES["f32"] = KvTypes("f32", "f32")
+TYPES = {
+    "f16": KvTypes(),
+    "q8_0/q4_0": KvTypes("q8_0", "q4_0"),
+    "q4_0/q8_0": KvTypes("q4_0", "q8_0"),
+    "f32": KvTypes("f32", "f32"),
+}
 
 
 @pytest.fixture(params=list(TYPES))
@@ -65,7 +71,7 @@ def runners(program, types):
 def test_near_the_reference_and_equal_to_the_bit_in_any_chunks(program, runners, types):
     whole = run_all(runners[0], whole_prompt_batches(IDS, PAGE_LEN, [100]), SIZE)
     expected = run_all(reference(*program, kv=types), whole_prompt_batches(IDS, PAGE_LEN, [100]), SIZE)
-    assert distance(whole, expected) < BUDGET
+    assert distance(whole, expected) < (FLOATS if types == TYPES["f32"] else BUDGET)
     for chunks in ([1], [8], [7, 9, 30, 3]):
         for runner in runners:
             poison(runner)

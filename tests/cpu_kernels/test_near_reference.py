@@ -10,6 +10,7 @@ import pytest
 
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
+from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
 from tests.cpu_kernels.kernel_sets import DETECTED, ISAS_HERE
 from tests.cpu_kernels.programs import (
@@ -75,6 +76,18 @@ def test_float_weights_where_no_key_or_value_is_tipped(model, arch, weights):
     reference = run_all(ReferenceExecutable(made.program, made.weights, n_pages=N_PAGES), batches, VOCAB)
     errors = [distance(*pair) for pair in zip(logits, reference, strict=True)]
     assert np.median(errors) < FLOATS_UNTIPPED
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_float_weights_and_a_store_of_floats(model, arch):
+    """Nothing tips anywhere: what is compared with another program should be run so."""
+    made, floats = model(arch, weights="f32"), KvTypes("f32", "f32")
+    runner = build(made, threads=2, kv=floats)
+    poison(runner)
+    logits = logits_of(runner, [20, 1, 33])
+    runner.close()
+    reference = ReferenceExecutable(made.program, made.weights, n_pages=N_PAGES, kv=floats)
+    assert distance(logits, logits_of(reference)) < FLOATS_UNTIPPED
 
 
 @pytest.mark.parametrize("arch", ARCHS)
