@@ -17,7 +17,7 @@ class ToyTokenizer:
 
     vocabulary = SimpleNamespace(add_space_prefix=False)
 
-    def encode(self, text, special=False, bos=None, literal=()):
+    def encode(self, text, special=False, bos=None, literal=(), eos=None):
         return [LETTERS.index(letter.encode()) for letter in text]
 
     def decode(self, ids, special=False):

@@ -17,8 +17,9 @@ from . import tokenizer_sentencepiece
 from .tokenizer_chat import chat_templates
 from .tokenizer_files import TokenizerFiles
 from .tokenizer_json import NAME, read_json
-from .tokenizer_marks import overrule_marks
+from .tokenizer_marks import marks_by_flags
 from .tokenizer_parity import check_parity
+from .tokenizer_pre_name import DEFAULT
 from .tokenizer_sentencepiece import read_sentencepiece
 from .tokenizer_source import Token, TokenizerSource
 from .tokenizer_special import SpecialIds, special_ids
@@ -43,6 +44,10 @@ def read_tokenizer(folder: Path, n_vocab: int) -> dict[str, object]:
         path = files.first([NAME, *tokenizer_sentencepiece.NAMES])
         raise FormatError(f"is damaged: {type(error).__name__} {error}; fetch it again", path=path) from error
     check_parity(source, metadata)
+    if source.ggml_model == "gpt2" and source.ggml_pre == DEFAULT:
+        _log.warning(
+            "%s: its pre-tokenizer has no well-known name: readers other than ours may cut words otherwise", source.path
+        )
     return metadata | templates
 
 
@@ -87,7 +92,8 @@ def _metadata(source: TokenizerSource, files: TokenizerFiles, n_vocab: int) -> d
     ordered = [source.tokens[i] for i in range(n_vocab)]
     special = special_ids(files, {token.text: i for i, token in enumerate(ordered)}, n_vocab)
     end = special.ends[0] if special.ends else None
-    source.prefix, source.suffix = overrule_marks(files, (source.prefix, source.suffix), special.bos, end)
+    if source.is_silent:
+        source.prefix, source.suffix = marks_by_flags(files, (source.prefix, source.suffix), special.bos, end)
     metadata: dict[str, object] = {
         KEY + "model": source.ggml_model,
         KEY + "pre": source.ggml_pre,

@@ -15,9 +15,10 @@ from ...text.rules import Flag
 from ...text.stages import unknown_steps
 from ...text.turn_ends import SURE_ENDS
 from ...text.vocabulary import TokenType
+from ...text.word_starts import library_spelling
 from .tokenizer_files import TokenizerFiles
 from .tokenizer_json_models import MODELS
-from .tokenizer_marks import read_marks
+from .tokenizer_marks import is_silent, read_marks
 from .tokenizer_source import Token, TokenizerSource
 
 NAME = "tokenizer.json"
@@ -68,6 +69,7 @@ def read_json(files: TokenizerFiles) -> TokenizerSource:
         raise UnsupportedError(f"{path}: unknown model {kind!r}", known=MODELS)
     source = MODELS[kind](path, JsonOriginal(rust, path), tree["model"], stages)
     source.prefix, source.suffix = read_marks(path, stages["post_processor"])
+    source.is_silent = is_silent(stages["post_processor"])
     _mark_added(source, rust)
     return source
 
@@ -110,7 +112,10 @@ def _add_tokens(rust: Any, files: TokenizerFiles) -> None:
 
 def _mark_added(source: TokenizerSource, rust: Any) -> None:
     for i, token in rust.get_added_tokens_decoder().items():
-        flags = Flag.IN_MODEL if i in source.tokens else Flag(0)
+        known = source.tokens.get(i)
+        if known is not None and token.content not in (known.text, library_spelling(known.text)):
+            raise FormatError(f"id {i} stands for both {known.text!r} and {token.content!r}", path=source.path)
+        flags = Flag.IN_MODEL if known is not None else Flag(0)
         flags |= Flag.LSTRIP if token.lstrip else Flag(0)
         flags |= Flag.RSTRIP if token.rstrip else Flag(0)
         flags |= Flag.SINGLE_WORD if token.single_word else Flag(0)
@@ -119,5 +124,4 @@ def _mark_added(source: TokenizerSource, rust: Any) -> None:
         kind = TokenType.CONTROL if is_control else TokenType.USER_DEFINED
         if i == source.unknown_id and source.ggml_model != "gpt2":
             kind = TokenType.UNKNOWN
-        score = source.tokens[i].score if i in source.tokens else 0.0
-        source.tokens[i] = Token(token.content, kind, score, flags)
+        source.tokens[i] = Token(token.content, kind, known.score if known else 0.0, flags)

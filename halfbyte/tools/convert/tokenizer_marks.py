@@ -31,10 +31,18 @@ def read_marks(path: Path, tree: Any) -> tuple[list[int], list[int]]:
     )
 
 
-def overrule_marks(
+def is_silent(tree: Any) -> bool:
+    """Whether a post-processor leaves open what stands at the ends, so that flags of other files count."""
+    kind = tree.get("type") if isinstance(tree, dict) else None
+    if kind == "Sequence":
+        return all(map(is_silent, tree["processors"]))
+    return tree is None or kind == "ByteLevel"
+
+
+def marks_by_flags(
     files: TokenizerFiles, marks: tuple[list[int], list[int]], bos: int | None, eos: int | None
 ) -> tuple[list[int], list[int]]:
-    """The same as `tokenizer_config.json` has it, whose two flags go before."""
+    """The same with what `tokenizer_config.json` says of either end."""
     config = files.tree("tokenizer_config.json")
     found = []
     for flag, ids, token in (("add_bos_token", marks[0], bos), ("add_eos_token", marks[1], eos)):

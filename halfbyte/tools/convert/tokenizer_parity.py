@@ -31,8 +31,7 @@ def check_parity(source: TokenizerSource, metadata: Mapping[str, object]) -> Non
             )
     for text in TEXTS[:_SHOWN]:
         marked = source.original.encode_marked(text)
-        plain = source.original.encode(text)
-        if marked is not None and marked == source.prefix + plain + source.suffix:
+        if marked is not None and not source.is_silent:
             _compare(source, text, marked, ours.encode(text, special=True))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ...text.pre_tokenizers import PRE_TOKENIZERS
 from ...text.stages import steps
 
-_DEFAULT = "default"
+DEFAULT = "default"
 _GPT2 = PRE_TOKENIZERS["gpt-2"].patterns
 _BEST_KNOWN = ("gpt-2", "llama-bpe", "qwen2", "smollm", "starcoder", "tekken", "deepseek-v3", "gpt-4o")
 
@@ -18,7 +18,7 @@ def pre_name(normalizer: Any, pre_tokenizer: Any, ignore_merges: bool) -> str:
     names = (*_BEST_KNOWN, *PRE_TOKENIZERS)
     same = [name for name in names if PRE_TOKENIZERS[name].patterns == patterns]
     exact = [name for name in same if PRE_TOKENIZERS[name].ignore_merges == ignore_merges]
-    return (exact or same or [_DEFAULT])[0]
+    return (exact or same or [DEFAULT])[0]
 
 
 def _patterns(pre_tokenizer: Any) -> tuple[str, ...]:
@@ -34,8 +34,6 @@ def _patterns(pre_tokenizer: Any) -> tuple[str, ...]:
 
 def _pattern(step: dict[str, Any]) -> list[str] | None:
     if step["type"] == "ByteLevel":
-        if step["add_prefix_space"]:
-            return None
         return list(_GPT2) if step["use_regex"] else []
     if step["type"] == "Digits":
         return [r"\p{N}" if step["individual_digits"] else r"\p{N}+"]

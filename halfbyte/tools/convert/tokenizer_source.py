@@ -37,8 +37,8 @@ class Token:
 class TokenizerSource:
     """`tokens` by id, with holes; `model` is the JSON of the rules for the model, `facts` further metadata.
 
-    `prefix` and `suffix` mark the ends of a text. `parses_control`: the original takes control tokens in texts for
-    tokens.
+    `prefix` and `suffix` mark the ends of a text; where the source `is_silent` on that, flags of other files count.
+    `parses_control`: the original takes control tokens in texts for tokens.
     """
 
     path: Path
@@ -52,6 +52,7 @@ class TokenizerSource:
     has_scores: bool = False
     normalizer: Any = None
     pre_tokenizer: Any = None
+    is_silent: bool = True
     prefix: list[int] = field(default_factory=list)
     suffix: list[int] = field(default_factory=list)
     facts: dict[str, object] = field(default_factory=dict)

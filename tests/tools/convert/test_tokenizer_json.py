@@ -130,3 +130,50 @@ def test_a_template_of_several_marks_is_kept(tmp_path: Path) -> None:
     assert ours.encode("the") == original.encode("the").ids
     assert ours.encode("<|im_start|><|im_end|>the", special=True) == original.encode("the").ids
     assert ours.encode("the", bos=False, eos=False) == original.encode("the", add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "ends"),
+    [
+        ("llama3", {"add_bos_token": True}, (True, False)),
+        ("llama3", {"add_bos_token": True, "add_eos_token": True}, (True, True)),
+        ("llama3", {}, (False, False)),
+        ("roberta", {"add_bos_token": False}, (True, True)),
+    ],
+)
+def test_flags_of_the_configuration_count_where_the_tokenizer_is_silent(
+    name: str, flags: dict[str, bool], ends: tuple[bool, bool], tmp_path: Path
+) -> None:
+    config = {"bos_token": "<|im_start|>", "eos_token": {"content": "<|im_end|>"}, **flags}
+    ours, metadata = through_a_file(checkpoint(tmp_path, TRAINED[name](), tokenizer_config=config), 424)
+    assert (metadata[KEY + "add_bos_token"], metadata[KEY + "add_eos_token"]) == ends
+    plain = ours.encode("the", bos=False, eos=False)
+    assert ours.encode("the") == [421] * ends[0] + plain + [422] * ends[1]
+    assert ours.encode("the", bos=True, eos=True) == [421, *plain, 422]
+
+
+def test_special_ids_come_from_texts_and_then_from_numbers(tmp_path: Path) -> None:
+    config = {"eos_token": "<|im_end|>", "pad_token": None}
+    more = {"bos_token_id": 421, "eos_token_id": [420, 422, 423], "pad_token_id": 420}
+    folder = checkpoint(
+        tmp_path, byte_level(), tokenizer_config=config, generation_config=more, config={"bos_token_id": 3}
+    )
+    (folder / "special_tokens_map.json").write_text('{"mask_token": {"content": "<tool>"}, "eos_token": "<tool>"}')
+    ours, metadata = through_a_file(folder, 424)
+    ids = {name: metadata.get(f"{KEY}{name}_token_id") for name in ("bos", "eos", "eot", "padding", "mask", "cls")}
+    assert ids == {"bos": 421, "eos": 422, "eot": 420, "padding": 420, "mask": 423, "cls": None}
+    assert ours.eog_ids == {420, 422, 423}
+    assert ours.add_bos is False
+
+
+def test_chat_templates_come_from_all_their_places(tmp_path: Path) -> None:
+    listed = [{"name": "default", "template": "one"}, {"name": "tool_use", "template": "two"}]
+    folder = checkpoint(tmp_path, byte_level(), tokenizer_config={"chat_template": listed})
+    key = "tokenizer.chat_template"
+    _, metadata = through_a_file(folder, 424)
+    assert (metadata[key], metadata[key + ".tool_use"]) == ("one", "two")
+    (folder / "chat_template.jinja").write_text("three\n")
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "rag.jinja").write_text("four")
+    _, metadata = through_a_file(folder, 424)
+    assert (metadata[key], metadata[key + ".rag"], list(metadata[key + "s"])) == ("three\n", "four", ["rag"])

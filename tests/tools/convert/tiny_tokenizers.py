@@ -12,6 +12,8 @@ from typing import Any
 import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from halfbyte.text.pre_tokenizers import PRE_TOKENIZERS
+from halfbyte.tools.convert.tokenizer_proto import read_proto
 from tests.text.tiny_vocabularies import CORPUS
 
 TEXTS = [*CORPUS, "aaa  bbb   ccc\n\n\t\tddd 1234 ....", "Été, ÉTÉ, été; l'été d'or. Zażółć 你好世界 नमस्ते"] * 2
@@ -68,6 +70,23 @@ def unigram(**options: Any) -> Tokenizer:
     return made
 
 
+def charsmap() -> bytes:
+    """The table of characters in a SentencePiece model."""
+    model = dict(read_proto(pieces("unigram"), Path("made")))
+    return dict(read_proto(model[3], Path("made")))[2]
+
+
+def unigram_with_bytes() -> Tokenizer:
+    """The same with bytes for characters that no piece has."""
+    made = unigram()
+    tree = json.loads(made.to_str())
+    tree["model"]["vocab"] += [[text, 0.0] for text in BYTES]
+    tree["model"]["byte_fallback"] = True
+    made = Tokenizer.from_str(json.dumps(tree))
+    made.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
+    return made
+
+
 def word_piece(cased: bool = False) -> Tokenizer:
     """Words in pieces, as BERT has them."""
     made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
@@ -109,6 +128,36 @@ TRAINED: dict[str, Callable[[], Tokenizer]] = {
         byte_level(),
         pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(False)]),
     ),
+    "many splits": lambda: _with(
+        byte_level(),
+        pre_tokenizer=pre_tokenizers.Sequence(
+            [
+                *(
+                    pre_tokenizers.Split(Regex(pattern), "isolated")
+                    for pattern in PRE_TOKENIZERS["deepseek-v3"].patterns
+                ),
+                pre_tokenizers.ByteLevel(False, use_regex=False),
+            ]
+        ),
+    ),
+    "odd splits": lambda: _with(
+        byte_level(),
+        pre_tokenizer=pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(r"\s+|\S+"), "removed", invert=True),
+                pre_tokenizers.Split(" ", "merged_with_next"),
+                pre_tokenizers.Split(Regex("[aeiou]"), "contiguous"),
+                pre_tokenizers.Punctuation("contiguous"),
+                pre_tokenizers.UnicodeScripts(),
+                pre_tokenizers.ByteLevel(False, use_regex=False),
+            ]
+        ),
+    ),
+    "byte-level normalizer": lambda: _with(
+        byte_level(),
+        normalizer=normalizers.ByteLevel(),
+        pre_tokenizer=pre_tokenizers.Split(Regex("Ġ?[^Ġ]+|Ġ"), "isolated"),
+    ),
     "roberta": lambda: _with(
         byte_level(), post_processor=processors.RobertaProcessing(("<|im_end|>", 422), ("<|im_start|>", 421))
     ),
@@ -117,6 +166,17 @@ TRAINED: dict[str, Callable[[], Tokenizer]] = {
     "metaspace first": lambda: with_fallback("first"),
     "metaspace always": lambda: with_fallback("always"),
     "unigram": unigram,
+    "unigram with a table": lambda: _with(
+        unigram(),
+        normalizer=normalizers.Sequence(
+            [
+                normalizers.Precompiled(charsmap()),
+                normalizers.Strip(left=False),
+                normalizers.Replace(Regex(" {2,}"), "▁"),
+            ]
+        ),
+    ),
+    "unigram with bytes": unigram_with_bytes,
     "unigram first": lambda: unigram(prepend="first"),
     "uncased": word_piece,
     "cased": lambda: word_piece(cased=True),
