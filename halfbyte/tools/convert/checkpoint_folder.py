@@ -51,7 +51,7 @@ class CheckpointFolder:
     def generation_config(self) -> dict[str, Any]:
         """What `generation_config.json` says, nothing where there is none."""
         path = self.path / "generation_config.json"
-        return read_json(path) if path.exists() else {}
+        return read_json(path) if path.exists() or path.is_symlink() else {}
 
     def tensors(self) -> TensorSource:
         """All weights. Raises `FormatError` naming every file that is missing or not sound."""

@@ -18,6 +18,7 @@ from ...quant import FORMATS
 from ...quant.recipe import Recipe
 from ...quant.recipes import recipe_named
 from ...runtime.golden.recording import record, room
+from .activation import check_activation
 from .blueprint import check_fit
 from .checkpoint_folder import CheckpointFolder
 from .general import general_metadata
@@ -79,7 +80,7 @@ class Conversion:
         rows = next(tensor.shape.rows for tensor in plan.tensors if tensor.name == "token_embd.weight")
         metadata = dict(plan.metadata) | read_tokenizer(self.folder.path, rows) | dict(self.choices.metadata)
         plan = ConversionPlan(plan.tensors, plan.computed, metadata)
-        check_fit(plan, config.path)
+        check_activation(check_fit(plan, config.path), config)
         return plan
 
     def write(self, path: str | PathLike[str], *, threads: int = 1, progress: Progress | None = None) -> Converted:

@@ -86,9 +86,10 @@ def make(source: TensorSource, search: Search, piece: Piece) -> Encoded:
 def _unbounded(piece: Piece, values: NDArray[np.float32]) -> FormatError:
     tensor = piece.tensor.sources[piece.matrix if piece.tensor.rule.stacked else 0]
     row, column = first_unbounded(values) or (0, 0)
+    place = f"row {piece.source_row(row)}, column {column}"
     return FormatError(
-        f"tensor {tensor.name!r} has {float(values[row, column])!r} in row {piece.start + row}, column {column}: the "
-        "checkpoint is damaged, or its training diverged; nothing was written",
+        f"tensor {tensor.name!r} has {float(values[row, column])!r} in {place}: the checkpoint is damaged, or its "
+        "training diverged; nothing was written",
         path=tensor.path,
     )
 

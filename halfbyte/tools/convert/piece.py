@@ -49,6 +49,10 @@ class Piece:
             data = data[:, rule.columns(shape.source_columns)]
         return np.ascontiguousarray(data)
 
+    def source_row(self, row: int) -> int:
+        """Where one of its rows stands in the checkpoint."""
+        return int(self._rows[row])
+
     @property
     def _whole(self) -> bool:
         """Whether the whole matrix is read for it: one of several in a tensor, or one that lies the other way."""

@@ -117,13 +117,18 @@ def _found(rules: Sequence[TensorRule], source: TensorSource, config: Checkpoint
             for tensor in sources:
                 check_is_weight(tensor)
             if not is_tied_twin(rule, rules, source, config):
-                found.append((rule, sources))
+                found.append((_as_stored(rule, sources), sources))
         elif not rule.optional:
             missing += absent
     if missing:
         folder = config.path.parent
         raise FormatError(f"{len(missing)} tensors are missing: {_listed(missing)}. Fetch it again", path=folder)
     return found
+
+
+def _as_stored(rule: TensorRule, sources: Sequence[SourceTensor]) -> TensorRule:
+    """Blocks lie along the rows of a matrix, whichever way round the same matrix lies when it is not quantized."""
+    return replace(rule, transposed=False) if all(tensor.dtype == "MXFP4" for tensor in sources) else rule
 
 
 def _refuse_unused(rules: Sequence[TensorRule], source: TensorSource, checkpoint: Checkpoint) -> None:

@@ -59,7 +59,7 @@ def _open(path: Path) -> tuple[dict[str, Any], int, Descriptor]:
             pass  # which proves it
         with path.open("rb", buffering=0) as file:
             (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-            header = json.loads(file.read(length))
+            header = json.loads(file.read(length), object_pairs_hook=_once)
             descriptor = Descriptor(file)
     except SafetensorError as error:
         raise FormatError(f"is no sound safetensors file ({error}): fetch it again", path=path) from error
@@ -68,3 +68,13 @@ def _open(path: Path) -> tuple[dict[str, Any], int, Descriptor]:
         raise FormatError(f"cannot be read ({reason}): fetch it again", path=path) from error
     header.pop("__metadata__", None)
     return header, _LENGTH.size + length, descriptor
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are unique: of two tensors of one name readers would take different ones."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"two entries are named {name!r}")
+        found[name] = value
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import FormatError
-from ...model.checkpoint import TensorRule
+from ...model.checkpoint import Choice, TensorRule
 from .tensor_source import SourceTensor
 
 
@@ -49,13 +49,22 @@ def shape_of(rule: TensorRule, sources: Sequence[SourceTensor]) -> Shape:
     if rule.transposed and len(inner) > 1:
         inner = inner[::-1]
     rows, columns = inner if len(inner) > 1 else (inner[0], 1)
-    n, m = (
-        size if choice is None else len(choice(size)) for size, choice in ((rows, rule.rows), (columns, rule.columns))
-    )
+    n, m = _chosen(rule.rows, rows, sources[0]), _chosen(rule.columns, columns, sources[0])
     dims = (n, m) if len(inner) > 1 else (n,)
     if rule.stacked or len(first) == 3:
         dims = (matrices, *dims)
     return Shape(dims, matrices, rows, columns)
+
+
+def _chosen(choice: Choice | None, size: int, tensor: SourceTensor) -> int:
+    try:
+        return size if choice is None else len(choice(size))
+    except ValueError:  # rows that do not divide into heads
+        raise FormatError(
+            f"tensor {tensor.name!r} has shape {list(tensor.shape)}, whose {size} rows or columns do not divide as the "
+            "config says",
+            path=tensor.path,
+        ) from None
 
 
 def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
