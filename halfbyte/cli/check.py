@@ -51,8 +51,14 @@ def _findings(check: SelfCheck, path: Path, values: Namespace, bar: Bar) -> Iter
     import halfbyte
 
     yield from check.before_loading()
-    with halfbyte.load(path, threads=values.threads, progress=bar) as llm:
-        yield from check.of_kernels(llm.logits)
+    if check.encoder:
+        from ..runtime.golden.bare_answer import BareAnswer
+
+        with BareAnswer(path, threads=values.threads, progress=bar) as answer:
+            yield from check.of_kernels(answer)
+    else:
+        with halfbyte.load(path, threads=values.threads, progress=bar) as llm:
+            yield from check.of_kernels(llm.logits)
 
 
 def _say_how(check: SelfCheck) -> None:

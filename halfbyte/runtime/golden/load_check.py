@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...formats import GGUFFile
 from ...model.backend import Progress
-from ..bare import BareModel
 from ..config import LoadConfig
 from ..llm import LLM
-from .rows import Floats, Ints
+from .bare_answer import BareAnswer
 from .self_check import SelfCheck, verify
 from .tolerance import KV
 from .vectors import PROMPT_TOKENS
@@ -24,16 +21,10 @@ class LoadCheck:
         self._last = config.kv == KV and config.context >= PROMPT_TOKENS
         verify(self._check, self._check.before_loading())
         if not self._last:
-            with BareModel(
-                file.path,
-                window=PROMPT_TOKENS,
-                threads=config.threads,
-                backend=config.backend,
-                isa=config.isa,
-                kv=KV,
-                progress=progress,
-            ) as model:
-                verify(self._check, self._check.of_kernels(lambda ids: _all_logits(model, ids)))
+            with BareAnswer(
+                file.path, threads=config.threads, backend=config.backend, isa=config.isa, progress=progress
+            ) as answer:
+                verify(self._check, self._check.of_kernels(answer))
 
     def finish(self, llm: LLM) -> None:
         """The rest, with the loaded model, which is closed where it fails. Raises `CheckError`."""
@@ -44,7 +35,3 @@ class LoadCheck:
         except BaseException:
             llm.close()
             raise
-
-
-def _all_logits(model: BareModel, ids: Ints) -> Floats:
-    return model.logits(ids, np.arange(len(ids), dtype=np.int32))

@@ -34,6 +34,11 @@ class SelfCheck:
         self.recorded = found is not None and not self.stale
         self._golden = found if found is not None and self.recorded else ask(file, progress)
 
+    @property
+    def encoder(self) -> bool:
+        """Whether the model makes states of whole texts instead of logits."""
+        return self._bound.program.encoder
+
     def before_loading(self) -> Iterator[Finding]:
         """What needs no kernels: tensors and token ids."""
         if self.recorded:
