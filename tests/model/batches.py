@@ -54,7 +54,10 @@ def run_all(executable, batches, n_vocab):
     return np.concatenate(parts)
 
 
-def run_side_by_side(executable, prompts, n_vocab, chunks=(7, 3, 16)):
+CHUNKS = (7, 3, 16)
+
+
+def run_side_by_side(executable, prompts, n_vocab, chunks=CHUNKS):
     """Logits f32[T, V] of each prompt: in every step all that are not done, each by chunks of its own size."""
     page_len, pages, done = executable.page_len, [], [0] * len(prompts)
     for ids in prompts:

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from halfbyte.cpu_kernels import executable
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
-from tests.model.batches import run_side_by_side
+from tests.cpu_kernels.kernel_sets import DETECTED, ready
+from tests.model.batches import CHUNKS, run_side_by_side
 from tests.model.checkpoints.converted import convert
 from tests.model.checkpoints.tiny_checkpoint import SIZES, answers, make, prompts
 
@@ -57,17 +59,33 @@ CASES = {
 }
 
 
+FLOATS = KvTypes("f32", "f32")
+
+
 @pytest.fixture(scope="module", params=list(CASES))
-def original(request, tmp_path_factory):
+def case(request, tmp_path_factory):
+    """A converted checkpoint and the logits of the original."""
     folder = tmp_path_factory.mktemp(request.param)
     name, config = CASES[request.param]
-    return folder, make(folder, name, **config)
+    wanted = answers(make(folder, name, **config), PROMPTS)
+    return bind(open_gguf(convert(folder))), wanted
 
 
-def test_logits_are_those_of_the_original(original):
-    folder, model = original
-    bound = bind(open_gguf(convert(folder)))
-    ex = ReferenceExecutable(bound.program, bound.weights, n_pages=20, page_len=8, kv=KvTypes("f32", "f32"))
-    for got, wanted in zip(run_side_by_side(ex, PROMPTS, V), answers(model, PROMPTS), strict=True):
-        assert 0.3 < np.std(wanted) < 30
-        assert np.abs(got - wanted).max() < TOLERANCE
+def check(runner, wanted):
+    for got, logits in zip(run_side_by_side(runner, PROMPTS, V), wanted, strict=True):
+        assert 0.3 < np.std(logits) < 30
+        assert np.abs(got - logits).max() < TOLERANCE
+
+
+def test_the_reference_answers_as_the_original(case):
+    model, wanted = case
+    check(ReferenceExecutable(model.program, model.weights, n_pages=20, page_len=8, kv=FLOATS), wanted)
+
+
+def test_the_kernels_answer_as_the_original(case):
+    model, wanted = case
+    ready()
+    sizes = {"n_pages": 20, "max_tokens": sum(CHUNKS)}
+    runner = executable.build(model.program, model.weights, **sizes, isa=DETECTED, threads=2, kv=FLOATS)
+    check(runner, wanted)
+    runner.close()
