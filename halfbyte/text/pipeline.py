@@ -98,7 +98,8 @@ class Pipeline(Tokenizer):
         if not self._is_found_late(token):
             return super()._text_bytes(token)
         # The library puts out what it found in the text.
-        return self._normal_form(token).replace(SPACE_MARK, " ").encode()
+        normal = self._normal_form(token)
+        return bytes_of(normal) if self._rules.model.spelling == "bytes" else normal.replace(SPACE_MARK, " ").encode()
 
     def _normal_form(self, token: int) -> str:
         text = self.vocabulary.tokens[token]

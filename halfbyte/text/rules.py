@@ -43,6 +43,7 @@ class ModelRules:
     """`halfbyte.tokenizer.model`: which algorithm, and its options.
 
     `spelling`: tokens spell "bytes" in the alphabet of byte-level vocabularies, spaces as "marks", or all is "plain".
+    `prefix_once`: no mark of a space goes before text behind a special token.
     `strips_any_space`: decoding takes a space from the front of a text, whichever token it is of.
     """
 
@@ -56,6 +57,7 @@ class ModelRules:
     max_input_chars_per_word: int = 100
     unigram: bool = False
     add_dummy_prefix: bool = True
+    prefix_once: bool = False
     remove_extra_whitespaces: bool = True
     escape_whitespaces: bool = True
     treat_whitespace_as_suffix: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,7 @@ class SentencePiece(Tokenizer):
     def __init__(self, vocabulary: Vocabulary, options: PieceOptions, rules: Rules | None = None) -> None:
         super().__init__(vocabulary)
         self._rules = rules
+        self._options = options
         self._byte_of = _check_byte_tokens(vocabulary, strict=rules is None and not options.unigram)
         self._leads = self._leads and not options.add_dummy_prefix and rules is None
         self._processor = _build_processor(vocabulary, bool(self._byte_of), options, rules)
@@ -48,9 +50,25 @@ class SentencePiece(Tokenizer):
         if self._rules is None:
             return super()._encode_parts(text, special, literal)
         ids: list[int] = []
-        for part in self._splitters[special].split(text, literal):
-            ids += [part] if isinstance(part, int) else self._encode_plain(part)
+        for start, part in self._splitters[special].cut(text, literal):
+            if isinstance(part, int):
+                ids.append(part)
+            else:
+                ids += self._inner.encode(part) if start and self._goes_on(part) else self._encode_plain(part)
         return ids
+
+    def _goes_on(self, part: str) -> bool:
+        """Whether text behind a special token gets no space of its own."""
+        assert self._rules is not None
+        # Where the library takes leading space away, its own stands for it.
+        has_space = self._options.remove_extra_whitespaces and part[0].isspace()
+        return self._rules.model.prefix_once and not has_space
+
+    @cached_property
+    def _inner(self) -> SentencePieceProcessor:
+        """For text that is not the first."""
+        options = replace(self._options, add_dummy_prefix=False)
+        return _build_processor(self.vocabulary, bool(self._byte_of), options, self._rules)
 
     @cached_property
     def _splitters(self) -> dict[bool, Splitter]:

@@ -91,6 +91,8 @@ def read_sentencepiece(files: TokenizerFiles, path: Path) -> TokenizerSource:
     source = TokenizerSource(
         path, PieceOriginal(processor), model.tokens, "t5" if kind == _UNIGRAM else "llama", rules, has_scores=True
     )
+    # The configuration's word for the old way of a space before every stretch of text; the old way is the default.
+    rules["prefix_once"] = files.tree("tokenizer_config.json").get("legacy", True) is False
     source.unknown_id = next((i for i, token in model.tokens.items() if token.type == TokenType.UNKNOWN), None)
     source.add_space_prefix = rules["add_dummy_prefix"] is True
     source.parses_control = False

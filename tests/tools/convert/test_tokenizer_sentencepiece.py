@@ -55,6 +55,18 @@ def test_tokens_of_other_files_are_added_behind(tmp_path: Path) -> None:
     assert n not in ours.encode("the<|im_end|>", bos=False)
 
 
+@pytest.mark.parametrize("trims", [False, True])
+def test_a_space_goes_before_all_stretches_of_text_or_the_first_alone(trims: bool, tmp_path: Path) -> None:
+    model = pieces("bpe", remove_extra_whitespaces=trims)
+    old, _ = through_a_file(checkpoint(tmp_path, model), 600)
+    new, _ = through_a_file(checkpoint(tmp_path, model, tokenizer_config={"legacy": False}), 600)
+    word, bare = old.encode("the", bos=False), new.encode("</s>the", special=True, bos=False)[1:]
+    assert old.encode("the</s>the", special=True, bos=False) == [*word, 2, *word]
+    assert new.encode("the</s>the</s> the", special=True, bos=False) == [*word, 2, *bare, 2, *word]
+    assert new.decode([2, *bare]) == new.decode([2, *word]) == "the"
+    assert bare != word
+
+
 @pytest.mark.parametrize(
     ("config", "bos", "eos"),
     [
