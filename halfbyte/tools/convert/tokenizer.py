@@ -18,8 +18,7 @@ from .tokenizer_chat import chat_templates
 from .tokenizer_files import TokenizerFiles
 from .tokenizer_json import NAME, read_json
 from .tokenizer_marks import marks_by_flags
-from .tokenizer_parity import check_parity
-from .tokenizer_pre_name import DEFAULT
+from .tokenizer_parity import check_parity, report_other_readers
 from .tokenizer_sentencepiece import read_sentencepiece
 from .tokenizer_source import Token, TokenizerSource
 from .tokenizer_special import SpecialIds, special_ids
@@ -44,10 +43,7 @@ def read_tokenizer(folder: Path, n_vocab: int) -> dict[str, object]:
         path = files.first([NAME, *tokenizer_sentencepiece.NAMES])
         raise FormatError(f"is damaged: {type(error).__name__} {error}; fetch it again", path=path) from error
     check_parity(source, metadata)
-    if source.ggml_model == "gpt2" and source.ggml_pre == DEFAULT:
-        _log.warning(
-            "%s: its pre-tokenizer has no well-known name: readers other than ours may cut words otherwise", source.path
-        )
+    report_other_readers(source, metadata)
     return metadata | templates
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
-from ...errors import FormatError, UnsupportedError
+from ...errors import FormatError, HalfbyteError, UnsupportedError
 from ...formats import Typed
 from ...text import Tokenizer, build_tokenizer
+from ...text.rules import RULES
 from ...text.vocabulary import TokenType
 from .tokenizer_battery import AROUND, TEXTS
 from .tokenizer_source import TokenizerSource
+
+_log = logging.getLogger("halfbyte.convert")
 
 _MOST_TOKENS = 24
 _SHOWN = 8
@@ -33,6 +37,26 @@ def check_parity(source: TokenizerSource, metadata: Mapping[str, object]) -> Non
         marked = source.original.encode_marked(text)
         if marked is not None and not source.is_silent:
             _compare(source, text, marked, ours.encode(text, special=True))
+
+
+def report_other_readers(source: TokenizerSource, metadata: Mapping[str, object]) -> None:
+    """Log how many texts get other ids from a reader that knows the format's own keys alone."""
+    named = {key: value for key, value in metadata.items() if not key.startswith(RULES)}
+    try:
+        theirs = _build(source, named)
+    except HalfbyteError as error:
+        _log.warning("%s: readers other than ours cannot use this tokenizer (%s)", source.path, error)
+        return
+    special = source.parses_control
+    differing = [
+        text
+        for text in TEXTS
+        if theirs.encode(text, special=special, bos=False, eos=False) != source.original.encode(text)
+    ]
+    if differing:
+        level = logging.WARNING if len(differing) > len(TEXTS) // 10 else logging.INFO
+        form = "%s: readers that do not know our rules give other ids for %d of %d texts, the first is %r"
+        _log.log(level, form, source.path, len(differing), len(TEXTS), differing[0])
 
 
 def _build(source: TokenizerSource, metadata: Mapping[str, object]) -> Tokenizer:

@@ -7,7 +7,7 @@ from typing import Any
 from ...text.pre_tokenizers import PRE_TOKENIZERS
 from ...text.stages import steps
 
-DEFAULT = "default"
+_DEFAULT = "default"
 _GPT2 = PRE_TOKENIZERS["gpt-2"].patterns
 _BEST_KNOWN = ("gpt-2", "llama-bpe", "qwen2", "smollm", "starcoder", "tekken", "deepseek-v3", "gpt-4o")
 
@@ -18,7 +18,7 @@ def pre_name(normalizer: Any, pre_tokenizer: Any, ignore_merges: bool) -> str:
     names = (*_BEST_KNOWN, *PRE_TOKENIZERS)
     same = [name for name in names if PRE_TOKENIZERS[name].patterns == patterns]
     exact = [name for name in same if PRE_TOKENIZERS[name].ignore_merges == ignore_merges]
-    return (exact or same or [DEFAULT])[0]
+    return (exact or same or [_DEFAULT])[0]
 
 
 def _patterns(pre_tokenizer: Any) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def test_text_that_people_wrote_spells_no_control_token_even_in_normal_form(tmp_
 
 
 def test_control_tokens_in_plain_text_are_spelt(tmp_path: Path) -> None:
-    for i, name in enumerate(TRAINED):
+    for i, name in enumerate(("llama3", "llama2", "unigram", "uncased")):
         (tmp_path / str(i)).mkdir()
         original = TRAINED[name]()
         ours, _ = through_a_file(checkpoint(tmp_path / str(i), original), original.get_vocab_size())
@@ -177,3 +177,13 @@ def test_chat_templates_come_from_all_their_places(tmp_path: Path) -> None:
     (folder / "additional_chat_templates" / "rag.jinja").write_text("four")
     _, metadata = through_a_file(folder, 424)
     assert (metadata[key], metadata[key + ".rag"], list(metadata[key + "s"])) == ("three\n", "four", ["rag"])
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("gpt2", None), ("llama2", None), ("qwen2", "INFO"), ("odd splits", "WARNING")]
+)
+def test_other_readers_are_reported_on(name: str, level: str | None, tmp_path: Path, caplog: Any) -> None:
+    original = TRAINED[name]()
+    with caplog.at_level("INFO", "halfbyte.convert"):
+        read_tokenizer(checkpoint(tmp_path, original), original.get_vocab_size())
+    assert [record.levelname for record in caplog.records] == ([level] if level else [])
