@@ -45,7 +45,7 @@ class SelfCheck:
             yield compare_tensors(self._file, self._golden, self._progress)
             yield from compare_ids(self._tokenizer, self._golden)
         else:
-            yield from compare_round_trips(self._tokenizer, self._golden)
+            yield from compare_round_trips(self._tokenizer, self._golden.texts)
 
     def of_kernels(self, answer: Answer) -> Iterator[Finding]:
         """Logits; keys and values must be kept as halves."""

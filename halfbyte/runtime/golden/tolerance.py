@@ -28,8 +28,8 @@ class Tolerance:
 DENSE = Tolerance(0.01)
 ROUTED = Tolerance(0.05, exempt=0.5)
 """Where the last expert chosen and the first one not are nearly equal, the smallest error exchanges them, and tokens
-behind see it. Of 40 tiny mixtures (2 of 6 experts) it happened in one: four rows beyond 0.05, the worst at 0.34; all rows
-of the others were within 0.002. What is really wrong moves nearly every row."""
+behind see it. Of 40 tiny mixtures (2 of 6 experts) it happened in one: four rows beyond 0.05, the worst at 0.34; all
+rows of the others were within 0.002. What is really wrong moves nearly every row."""
 
 
 def tolerance_of(program: Program) -> Tolerance:
