@@ -23,7 +23,7 @@ from .stored import SCALES, Stored, check_matrix, check_shape, wrong
 from .weight import QuantizedWeight
 
 _ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-_KEPT = 2**28
+_KEPT = 2**26
 
 
 @dataclass(frozen=True)

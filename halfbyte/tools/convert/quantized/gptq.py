@@ -26,7 +26,7 @@ from .weight import QuantizedWeight
 
 _BITS = (2, 3, 4, 8)
 _VERSIONS = ("gptq", "gptq_v2")
-_KEPT = 2**28
+_KEPT = 2**26
 """Bytes of matrices that are kept as long as their rows are asked for: they are stored the other way round."""
 
 

@@ -18,6 +18,7 @@ class Sized(Protocol):
 
 
 T = TypeVar("T", bound=Sized)
+_LEAST = 2
 
 
 @dataclass
@@ -27,7 +28,10 @@ class _Entry(Generic[T]):
 
 
 class Recent(Generic[T]):
-    """Keeps at most `most` bytes, but the latest whatever its size. Threads that want the same wait for one of them."""
+    """Keeps at most `most` bytes, but two whatever their size: not all threads go on to the next at the same time.
+
+    Threads that want the same wait for one of them.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -49,6 +53,6 @@ class Recent(Generic[T]):
 
     def _forget(self) -> None:
         total = sum(entry.value.nbytes for entry in self._entries.values() if entry.value is not None)
-        while total > self._most and len(self._entries) > 1:
+        while total > self._most and len(self._entries) > _LEAST:
             _, entry = self._entries.popitem(last=False)
             total -= entry.value.nbytes if entry.value is not None else 0
