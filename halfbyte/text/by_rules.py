@@ -19,7 +19,6 @@ def tokenizer_by_rules(metadata: Mapping[str, object]) -> Tokenizer:
     tokens = metadata.get(KEY + "tokens")
     rules = read_rules(metadata, len(tokens) if isinstance(tokens, Sequence) else 0)
     assert rules is not None
-    # The separator is read only where there can be one.
     vocabulary = read_vocabulary(metadata, Defaults(), rules)
     if rules.model.type == "SentencePiece":
         return _sentence_piece(vocabulary, rules, metadata)

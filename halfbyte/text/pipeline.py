@@ -61,10 +61,10 @@ class Pipeline(Tokenizer):
         return ids
 
     def _encode_late(self, start: int, part: str, special: bool, literal: Sequence[int]) -> Iterator[int]:
-        with library_errors(_refused):
-            normal = self._normalizer.normalize_str(part)
         inside = literal[bisect_left(literal, start) : bisect_left(literal, start + len(part))]
-        places = _follow(self._normalizer, part, {at - start for at in inside}) if inside else ()
+        normal = self._normalize(part)
+        with library_errors(_refused):
+            places = _follow(self._normalizer, part, {at - start for at in inside}) if inside else ()
         for at, piece in self._splitters[Flag.NORMALIZED, special].cut(normal, places):
             if isinstance(piece, int):
                 yield piece
@@ -103,7 +103,11 @@ class Pipeline(Tokenizer):
 
     def _normal_form(self, token: int) -> str:
         text = self.vocabulary.tokens[token]
-        return str(self._normalizer.normalize_str(text)) if self._is_found_late(token) else text
+        return self._normalize(text) if self._is_found_late(token) else text
+
+    def _normalize(self, text: str) -> str:
+        with library_errors(_refused):
+            return str(self._normalizer.normalize_str(text))
 
     def _is_found_late(self, token: int) -> bool:
         return self._is_late and Flag.NORMALIZED in self._rules.added.get(token, Flag(0))
@@ -117,8 +121,7 @@ class Pipeline(Tokenizer):
             found[Flag(0), special] = splitter_of(self.vocabulary, raw, special)
             if self._is_late:
                 late = {i: flags for i, flags in added.items() if Flag.NORMALIZED in flags}
-                spell = self._normalizer.normalize_str
-                found[Flag.NORMALIZED, special] = splitter_of(self.vocabulary, late, special, spell)
+                found[Flag.NORMALIZED, special] = splitter_of(self.vocabulary, late, special, self._normalize)
         return found
 
 

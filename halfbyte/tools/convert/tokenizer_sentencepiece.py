@@ -73,7 +73,10 @@ class PieceOriginal:
 
 def read_sentencepiece(files: TokenizerFiles, path: Path) -> TokenizerSource:
     """Raises `FormatError` for a damaged file, `UnsupportedError` for a model that is neither BPE nor Unigram."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"cannot be read ({error.strerror})", path=path) from None
     model = _read(data, path)
     kind = model.options["model_type"]
     if kind not in (_UNIGRAM, _BPE):
