@@ -28,8 +28,7 @@ def test_a_plain_checkpoint_stays_as_it_is():
 
 @pytest.mark.parametrize("method", list(METHODS))
 def test_a_config_that_says_quantized_of_plain_tensors(method):
-    settings = {"bits": 4, "format": "gptq" if method == "gptq" else "gemm"} if method in ("gptq", "awq") else {}
-    source = plain(StoredArrays(**PLAIN), quant_method=method, **settings)
+    source = plain(StoredArrays(**PLAIN), quant_method=method, bits=4, config_groups={})
     assert list(source.tensors) == ["x.weight"]
     np.testing.assert_array_equal(source.read("x.weight", 1), PLAIN["x.weight"][1:], strict=True)
 

@@ -83,6 +83,7 @@ def _read(config: CheckpointConfig) -> _Settings:
     bits, group = config.integer("bits"), config.integer("group_size", 128, low=-1)
     layout = config.text("checkpoint_format", config.text("format", "gptq")).lower()
     symmetric = config.flag("sym", True)
+    varied = bool(config.given.get("dynamic") or config.given.get("extra_config"))
     if config.sound("bits") and bits not in _BITS:
         config.problem(f"{config.prefix}bits", f"is {bits}, not one of {', '.join(map(str, _BITS))}")
     config.raise_problems()
@@ -94,7 +95,7 @@ def _read(config: CheckpointConfig) -> _Settings:
             "that they were made of",
             known=_VERSIONS,
         )
-    return _Settings(bits, group, layout == "gptq", symmetric, bool(config.given.get("dynamic")))
+    return _Settings(bits, group, layout == "gptq", symmetric, varied)
 
 
 def _module(stored: Stored, stem: str, settings: _Settings) -> _Module:

@@ -21,6 +21,8 @@ METHODS: Registry[Method] = Registry(
         "modelopt": ".modelopt:weights",
         "gptq": ".gptq:weights",
         "awq": ".awq:weights",
+        "auto-round": ".auto_round:weights",
+        "intel/auto-round": ".auto_round:weights",
         "compressed-tensors": ".compressed_tensors:weights",
         "mxfp4": ".mxfp4:weights",
     },
