@@ -44,7 +44,7 @@ def _dispatch(low: Lowering, op: ir.Dispatch, later: tuple[ir.Op, ...]) -> None:
         "width": low.program.widths[op.out],
         "stride": Stride(op.out),
     }
-    low.call("dispatch", "dispatch", operands, [op.x] * plain + [q] * quantized + [order], writes)
+    low.call("dispatch", "dispatch", operands, [op.x] * plain + [q] * quantized, writes)
 
 
 def _expert_linear(low: Lowering, op: ir.ExpertLinear, later: tuple[ir.Op, ...]) -> None:
@@ -71,7 +71,7 @@ def _expert_linear(low: Lowering, op: ir.ExpertLinear, later: tuple[ir.Op, ...])
         "order": Ref(order),
         "expert_bytes": weight.n_bytes,
     }
-    low.call(f"experts_{weight.family}", "experts", operands, [x, order], [op.out])
+    low.call(f"experts_{weight.family}", "experts", operands, [x], [op.out])
     low.quantize(op.out)
 
 

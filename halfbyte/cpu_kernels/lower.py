@@ -123,8 +123,8 @@ class Lowering:
     def call(self, kernel: str, layout: str, operands: dict[str, Operand], reads: list[str], writes: list[str]) -> None:
         """Append a call."""
         counted = (self.route_of(operand.value) for operand in operands.values() if isinstance(operand, Count))
-        orders = dict.fromkeys(route.out + ORDER for route in counted if route is not None)
-        self.calls.append(Call(kernel, layout, operands, (*reads, *orders), tuple(writes)))
+        orders = [route.out + ORDER for route in counted if route is not None]
+        self.calls.append(Call(kernel, layout, operands, tuple(dict.fromkeys(reads + orders)), tuple(writes)))
 
     def done(self, op: ir.Op) -> None:
         """Mark an op that another one's kernel computes along."""

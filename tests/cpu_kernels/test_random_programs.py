@@ -11,11 +11,15 @@ from halfbyte.model.program import (
     Act,
     Add,
     AddVector,
+    Combine,
+    Dispatch,
     Embed,
     EmbedPositions,
+    ExpertLinear,
     GatedAct,
     LayerNorm,
     Linear,
+    MoeRoute,
     Mul,
     Program,
     RmsNorm,
@@ -29,11 +33,49 @@ from tests.cpu_kernels.lowered import overlapping_lives, races
 from tests.cpu_kernels.products import batch_of, f32_weight, named, random_weight
 from tests.cpu_kernels.programs import distance, poison
 
-WIDTH, ROWS, LENGTH = 64, 40, 16
+WIDTH, ROWS, LENGTH, EXPERTS = 64, 40, 16, 5
 ACTS = ("silu", "gelu_tanh", "gelu", "relu")
 GATES = (*ACTS, "swiglu_oai")
 # Relative L2 against the reference, which does not round the inputs of quantized matrices. Measured: 1.4e-4 at most.
 BUDGET = 7e-4
+
+
+def random_mixture(rng, x, out):
+    """A few ops on rows of experts. Scores are of the first value, which nobody rounds: who is chosen is never near."""
+    used, scores, route, dealt = int(rng.integers(1, EXPERTS + 1)), f"{out}.scores", f"{out}.route", [f"{out}.0"]
+    ops = [
+        Linear("v0", "router", scores),
+        MoeRoute(scores, route, used, str(rng.choice(["softmax", "sigmoid"])), bool(rng.integers(2)), 1.2),
+        Dispatch(x, route, dealt[0]),
+    ]
+
+    def pick():
+        return dealt[rng.integers(len(dealt))]
+
+    makers = [
+        lambda new: ExpertLinear(pick(), route, f"e{rng.integers(2)}", new, EXPERTS, rng.choice([None, "biases"])),
+        lambda new: ExpertLinear(pick(), route, "ef", new, EXPERTS),
+        lambda new: GatedAct(pick(), pick(), new, str(rng.choice(GATES))),
+        lambda new: Linear(pick(), "q0", new),
+        lambda new: Add(pick(), pick(), new),
+        lambda new: AddVector(pick(), "bias", new),
+        lambda new: RmsNorm(pick(), "norm1", new, 1e-6),
+    ]
+
+    def append(make):
+        ops.append(make(f"{out}.{len(dealt)}"))
+        dealt.append(ops[-1].out)
+
+    for _ in range(4):
+        append(makers[rng.integers(len(makers))])
+    while len(unread := [value for value in dealt if not any(value in op.reads() for op in ops)]) > 1:
+        append(lambda new, unread=unread: Add(unread[0], unread[1], new))
+    return [*ops, Combine(dealt[-1], route, out)]
+
+
+def width_of(op):
+    """Of what an op of a random program writes."""
+    return {MoeRoute: 2 * getattr(op, "used", 0)}.get(type(op), EXPERTS if op.out.endswith("scores") else WIDTH)
 
 
 def random_program(rng):
@@ -41,8 +83,9 @@ def random_program(rng):
     ops, values, read = [Embed("table", "v0", 1.5)], ["v0"], set()
 
     def append(make):
-        ops.append(make(f"v{len(values)}"))
-        read.update(ops[-1].reads())
+        made = make(f"v{len(values)}")
+        ops.extend(made if isinstance(made, list) else [made])
+        read.update(name for op in ops for name in op.reads())
         values.append(ops[-1].out)
 
     def pick():
@@ -67,6 +110,7 @@ def random_program(rng):
         lambda out: Mul(pick(), pick(), out),
         lambda out: Scale(pick(), out, 0.7),
         lambda out: Softcap(pick(), out, 3.0),
+        lambda out: random_mixture(rng, pick(), out),
     ]
     for _ in range(LENGTH):
         append(makers[rng.integers(len(makers))])
@@ -74,7 +118,7 @@ def random_program(rng):
         append(lambda out, unread=unread: Add(unread[0], unread[1], out))
     last = values[-1]
     ops += [TakeRows(last, "asked"), Linear("asked", "head", "logits")]
-    widths = dict.fromkeys([*values, "asked"], WIDTH) | {"logits": ROWS}
+    widths = {op.out: width_of(op) for op in ops} | {"logits": ROWS}
     program = Program(tuple(ops), widths, (), "logits", ROWS)
     check(program)
     return program
@@ -88,6 +132,11 @@ def random_weights(program, rng):
         "norm4": f32_weight(rng.uniform(0.5, 1.5, WIDTH // 4)),
         "bias": f32_weight(rng.standard_normal(WIDTH)),
         "f": f32_weight(rng.standard_normal((WIDTH, WIDTH)) / 8),
+        "router": f32_weight(rng.standard_normal((EXPERTS, WIDTH)) / 8),
+        "ef": f32_weight(rng.standard_normal((EXPERTS * WIDTH, WIDTH)) / 8),
+        "e0": random_weight("q8_0", EXPERTS * WIDTH, WIDTH, 2),
+        "e1": random_weight("mxfp4", EXPERTS * WIDTH, WIDTH, 3),
+        "biases": f32_weight(rng.standard_normal((EXPERTS, WIDTH))),
         "q0": random_weight("q8_0", WIDTH, WIDTH, 0),
         "q1": random_weight("q4_1", WIDTH, WIDTH, 1),
         "head": f32_weight(rng.standard_normal((ROWS, WIDTH)) / 8),

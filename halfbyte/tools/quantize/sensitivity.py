@@ -12,8 +12,10 @@ from ...errors import ConfigError
 from ...formats import GGUFFile, TensorInfo
 from ...model.backend import Progress
 from ...quant import FORMATS, BlockFormat
+from ...quant.block import Bytes, Floats
 from .curvature import Curvature, Curvatures
 from .encoding import RowEncoder
+from .imatrix_fit import experts_of
 from .plan import PlannedTensor
 
 CANDIDATES = (
@@ -76,7 +78,7 @@ def _candidates(
         values = info.format.decode(file.tensor_data(info.name)[rows])
         for format in formats:
             if format is not info.format and len(rows):
-                packed = encoder.encode(PlannedTensor(info, format, format.name), 0, values)
+                packed = _encoded(encoder, PlannedTensor(info, format, format.name), rows, values)
                 costs[format.name] += curvature.divergence(rows, (format.decode(packed) - values) ** 2)
     sized = sorted(
         (Candidate(each, each.row_bytes(info.columns) * info.rows, costs[each.name]) for each in formats),
@@ -87,6 +89,13 @@ def _candidates(
         if not kept or each.divergence < kept[-1].divergence:
             kept.append(each)
     return kept
+
+
+def _encoded(encoder: RowEncoder, tensor: PlannedTensor, rows: np.ndarray, values: Floats) -> Bytes:
+    """`values` of ascending `rows`, those of each expert as its importance asks for."""
+    experts = rows // (tensor.info.rows // experts_of(tensor.info))
+    parts = [encoder.encode(tensor, expert, values[experts == expert]) for expert in np.unique(experts).tolist()]
+    return np.concatenate(parts)
 
 
 def _sample(info: TensorInfo, curvature: Curvature) -> np.ndarray:
