@@ -141,7 +141,7 @@ def batch_of(ids: Sequence[int]) -> StepBatch:
 
 @dataclass(frozen=True)
 class Row:
-    """Decoding in GB/s of a mixture and of plain products, the read bandwidth; nanoseconds of a prompt's row of each."""
+    """Decoding in GB/s of a mixture and of plain products, the read bandwidth; nanoseconds for a row of a prompt."""
 
     mixture_gb_s: float
     plain_gb_s: float
@@ -183,10 +183,8 @@ def main() -> None:
     if args.json:
         print(json.dumps(asdict(row)))
         return
-    print(
-        f"one token   {row.mixture_gb_s:6.1f} GB/s, plain products {row.plain_gb_s:6.1f}, reading {row.read_gb_s:6.1f}"
-    )
-    print(f"{PROMPT} tokens  {row.mixture_row_ns:6.0f} ns a row, plain products {row.plain_row_ns:6.0f}")
+    print(f"one token: {row.mixture_gb_s:.1f} GB/s, plain products {row.plain_gb_s:.1f}, reading {row.read_gb_s:.1f}")
+    print(f"{PROMPT} tokens: {row.mixture_row_ns:.0f} ns a row, plain products {row.plain_row_ns:.0f}")
 
 
 if __name__ == "__main__":
