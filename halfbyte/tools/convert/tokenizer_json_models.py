@@ -49,12 +49,11 @@ def read_bpe(path: Path, original: Original, model: Mapping[str, Any], stages: _
     source = TokenizerSource(path, original, tokens, "gpt2" if is_byte_level else "llama", rules)
     source.unknown_id = unknown_id
     _keep_stages(source, stages)
-    ids = _merge_ids(path, merges, vocab)
     if is_byte_level and not any(" " in half or "\n" in half for pair in merges for half in pair):
         source.ggml_pre = pre_name(stages["normalizer"], stages["pre_tokenizer"], rules["ignore_merges"])
         source.facts[KEY + "merges"] = Typed([f"{a} {b}" for a, b in merges], "string")
         return source
-    source.facts[RULES + "merge_ids"] = Typed(ids.ravel(), "i32")
+    source.facts[RULES + "merge_ids"] = Typed(_merge_ids(path, merges, vocab).ravel(), "i32")
     source.has_scores = True
     source.add_space_prefix = not is_byte_level and _adds_space(stages)
     for rank, text in enumerate(a + b for a, b in reversed(merges)):

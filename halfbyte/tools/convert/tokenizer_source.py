@@ -23,7 +23,7 @@ class Original(Protocol):
         """Text of ids, control tokens left out."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Token:
     """`added`: flags of a token that is cut out of texts, None for one that only the model makes."""
 

@@ -33,7 +33,7 @@ def measure(
     and a base with another vocabulary, `FormatError` where a model's logits are no numbers.
     """
     tokenizer = model.tokenizer
-    ids = np.array(tokenizer.encode(text), np.int32)
+    ids = np.array(tokenizer.encode(text, eos=False), np.int32)
     if base is not None:
         check_alike(model, base, ids, text)
     bos_id = tokenizer.bos_id if tokenizer.add_bos else None

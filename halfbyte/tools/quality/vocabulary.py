@@ -37,7 +37,7 @@ def _difference(model: BareModel, base: BareModel, ids: NDArray[np.int32], text:
         return tokens
     if model.vocab_size != base.vocab_size:
         return f"{model.vocab_size} and {base.vocab_size} logits"
-    other = np.array(base.tokenizer.encode(text), np.int32)
+    other = np.array(base.tokenizer.encode(text, eos=False), np.int32)
     if len(other) != len(ids):
         return f"the text has {len(ids)} tokens and {len(other)}"
     unlike = np.flatnonzero(ids != other)

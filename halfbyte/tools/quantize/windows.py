@@ -23,7 +23,7 @@ def cut_texts(
     """
     windows: list[NDArray[np.int32]] = []
     for text in texts:
-        ids = np.array(tokenizer.encode(text) if text else [], np.int32)
+        ids = np.array(tokenizer.encode(text, eos=False) if text else [], np.int32)
         if len(ids) == 0:
             raise ConfigError("the text is empty: give one in the language and style that the model will meet")
         for start in range(0, max(1, len(ids) - length + 1), length):
