@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -35,6 +36,7 @@ class _Declared:
     n_bytes: int
     offset: int
     written: int = 0
+    sum: int = 0
 
 
 class GGUFWriter:
@@ -110,6 +112,12 @@ class GGUFWriter:
         file = self._begin()
         file.write(self._data_start + declared.offset + declared.written, raw)
         declared.written += len(raw)
+        declared.sum = zlib.crc32(raw, declared.sum)
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """CRC-32 of what was written of each tensor."""
+        return {name: tensor.sum for name, tensor in self._tensors.items()}
 
     def look(self) -> GGUFFile:
         """The file as it will be, save what is reserved and not filled yet; all tensors must be complete.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,12 @@ def test_incomplete_tensors_cannot_be_looked_at(path):
         writer.look()
     writer.discard()
     assert names(path) == []
+
+
+def test_sums_are_of_the_bytes_written(path):
+    with GGUFWriter(path, {}) as writer:
+        writer.declare("t", F32, (4, 2))
+        for start in (0, 4):
+            writer.write("t", np.arange(start, start + 4, dtype=np.float32))
+        sums = writer.sums
+    assert sums == {"t": zlib.crc32(open_gguf(path).tensor_data("t").tobytes())}

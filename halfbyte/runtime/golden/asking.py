@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ...errors import FormatError, UnsupportedError
@@ -13,14 +15,14 @@ from ...model.program import StepBatch
 from ...model.reference import ReferenceExecutable
 from ...text import Tokenizer, build_tokenizer
 from .rows import Floats, Ints, Rows, choose_columns, summarise
-from .sums import layout, tensor_sums
+from .sums import layout
 from .texts import PROMPT, TEXTS
 from .vectors import PROMPT_TOKENS, TEXT_IDS, GoldenVectors
 from .watched import Watched
 
 
-def ask(file: GGUFFile, progress: Progress | None = None) -> GoldenVectors:
-    """Golden vectors of a file as it is.
+def ask(file: GGUFFile, progress: Progress | None = None, sums: Mapping[str, int] | None = None) -> GoldenVectors:
+    """Golden vectors of a file as it is; `sums` are those of its tensors, None where nobody will compare them.
 
     The reference decodes each weight a few rows at a time, so memory is a few megabytes, whatever the model; a thousand
     million weights take 2 s (bf16) to 8 s (codes from a grid). Raises what `bind` does.
@@ -29,7 +31,8 @@ def ask(file: GGUFFile, progress: Progress | None = None) -> GoldenVectors:
     tokenizer = tokenizer_of(file)
     prompt = choose_prompt(bound, tokenizer)
     rows = reference_rows(file, bound, prompt, choose_columns(width(bound)), progress)
-    return GoldenVectors(TEXTS, ids_of_texts(tokenizer), layout(file), tensor_sums(file, progress), prompt, rows)
+    of_tensors = np.array([value for _, value in sorted((sums or {}).items())], np.uint32)
+    return GoldenVectors(TEXTS, ids_of_texts(tokenizer), layout(file), of_tensors, prompt, rows)
 
 
 def tokenizer_of(file: GGUFFile) -> Tokenizer | None:

@@ -9,7 +9,7 @@ with GGUFWriter(path, metadata) as writer:
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +30,10 @@ _log = logging.getLogger(__name__)
 class Writer(Protocol):
     """What `GGUFWriter` is, and whoever writes a model in parts."""
 
+    @property
+    def sums(self) -> Mapping[str, int]:
+        """CRC-32 of the bytes of each tensor."""
+
     def look(self) -> GGUFFile:
         """The model as it will be."""
 
@@ -41,10 +45,10 @@ def record(writer: Writer, progress: Progress | None = None) -> None:
     """Compute golden vectors of the file that `writer` has all tensors of, and put them where `room` reserved them.
 
     To be called before the file is closed. Memory is a few megabytes; see `ask` for the time. `progress` is told of
-    bytes of the new file as "verify" and "reference". Raises what `bind` raises where the file is no model that runs.
+    bytes of the new file as "reference". Raises what `bind` raises where the file is no model that runs.
     """
     with writer.look() as file:
-        golden = ask(file, progress)
+        golden = ask(file, progress, writer.sums)
     if not np.isfinite(golden.rows.distances(golden.rows)).all():
         _log.warning("%s: what the model answers is not a number: its weights are damaged, or too large", file.path)
     for key, values in golden.values().items():
