@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,9 +52,9 @@ class CheckpointConfig(TypedValues):
         return []
 
     def numbers(self, key: str) -> list[float]:
-        """A list of positive numbers, empty where the key is absent."""
+        """A list of positive numbers up to 1e30, empty where the key is absent."""
         value = self.values.get(self.prefix + key, [])
-        if isinstance(value, list) and all(type(n) in (int, float) and 0 < n < math.inf for n in value):
+        if isinstance(value, list) and all(type(n) in (int, float) and 0 < n <= 1e30 for n in value):
             return [float(n) for n in value]
         self.problem(self.prefix + key, f"wants a list of positive numbers, not {value!r:.40}")
         return []

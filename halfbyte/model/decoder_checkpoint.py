@@ -11,6 +11,7 @@ from .checkpoint import Choice, TensorRule
 from .checkpoint_config import CheckpointConfig
 
 MAX_LAYERS = 512
+MAX_HEAD_SIZE = 4096
 MAX_EXPERTS = 1024
 UNUSED = (r".*\.rotary_emb\.inv_freq", r".*\.attn\.bias", r".*\.masked_bias", r".*\.attention\.(bias|masked_bias)")
 
@@ -52,7 +53,7 @@ def head_size(config: CheckpointConfig) -> int:
     width, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
     if not config.has("head_dim") and width % heads:
         config.problem("num_attention_heads", f"is {heads}, which does not divide the width of {width}")
-    return config.integer("head_dim", max(1, width // heads))
+    return config.integer("head_dim", max(1, width // heads), high=MAX_HEAD_SIZE)
 
 
 def decoder_tensors(

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from ...cpu_kernels.encoding import CompiledSearch
-from ...errors import UnsupportedError
+from ...errors import FormatError, UnsupportedError
 from ...formats.named_path import named_path
 from ...formats.new_file import check_place
 from ...formats.split_writer import SplitWriter
@@ -78,6 +78,8 @@ class Conversion:
         metadata |= {f"{self.arch}.{key}": value for key, value in own.items()}
         plan = plan_tensors(checkpoint, config, self.source, self.recipe, metadata)
         rows = next(tensor.shape.rows for tensor in plan.tensors if tensor.name == "token_embd.weight")
+        if own.get("vocab_size", rows) != rows:
+            raise FormatError(f"vocab_size is {own['vocab_size']}, but the embedding has {rows} rows", path=config.path)
         metadata = dict(plan.metadata) | read_tokenizer(self.folder.path, rows) | dict(self.choices.metadata)
         plan = ConversionPlan(plan.tensors, plan.computed, metadata)
         check_activation(check_fit(plan, config.path), config)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from halfbyte.errors import HalfbyteError
-from halfbyte.tools.convert.conversion import Conversion
+from halfbyte.tools.convert.conversion import Conversion, ConversionChoices
 from tests.tools.convert.tiny_folder import config, tensors, write_safetensors
 
 WEIGHTS = "model.safetensors"
@@ -15,13 +15,13 @@ INDEX = "model.safetensors.index.json"
 Q = "model.layers.1.self_attn.q_proj.weight"
 
 
-def refused(folder, kind, match):
+def refused(folder, kind, match, **choices):
     """It is, and there is no output and no temporary file, neither beside it nor anywhere else."""
     out = folder.parent / "out"
     out.mkdir()
     before = sorted(folder.parent.rglob("*"))
     with pytest.raises(kind, match=match) as caught:
-        Conversion(folder).write(out / "m.gguf")
+        Conversion(folder, ConversionChoices(**choices)).write(out / "m.gguf")
     assert type(caught.value) is kind
     assert sorted(folder.parent.rglob("*")) == before
 

@@ -10,14 +10,28 @@ import pytest
 
 from halfbyte.errors import ConfigError, FormatError, UnsupportedError
 from halfbyte.tools.convert.conversion import Conversion
-from tests.tools.convert.broken import INDEX, WEIGHTS, outcome, refused, sharded, with_config
-from tests.tools.convert.tiny_folder import config
+from tests.tools.convert.broken import INDEX, WEIGHTS, outcome, refused, sharded, with_config, with_tensors
+from tests.tools.convert.tiny_folder import config, tensors
+
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
 
 
 def test_a_whole_checkpoint_is_converted(folder, tmp_path):
     written = Conversion(folder).write(tmp_path / "m.gguf")
     assert written.paths == (tmp_path / "m.gguf",)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "m.gguf"]
+
+
+def test_a_split_file_that_fails_leaves_no_part(folder):
+    weights = tensors()["lm_head.weight"]
+    weights[-1, -1] = np.nan
+    refused(with_tensors(folder, {"lm_head.weight": weights}), FormatError, r"lm_head.*nan", split_bytes=50_000)
 
 
 def test_a_checkpoint_in_shards_is_converted(folder, tmp_path):
@@ -100,6 +114,10 @@ class TestConfig:
             ("rope_scaling", {"rope_type": "linear"}, FormatError),
             ("rope_scaling", 7, FormatError),
             ("num_attention_heads", 5, FormatError),
+            ("vocab_size", 2**31 - 1, FormatError),
+            ("head_dim", 2**31 - 1, FormatError),
+            ("rope_scaling", LLAMA3 | {"factor": 10**400}, FormatError),
+            ("rope_scaling", {"rope_type": "longrope", "long_factor": [10**400] * 8}, FormatError),
             ("num_key_value_heads", 3, FormatError),
             ("hidden_act", "unheard of", UnsupportedError),
             ("hidden_act", "gelu", UnsupportedError),
@@ -113,6 +131,9 @@ class TestConfig:
         refused(with_config(folder, **{key: value}), kind, r"config\.json")
 
     @pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "intermediate_size", "num_key_value_heads"])
+    def test_that_asks_for_more_than_there_is_memory(self, folder):
+        refused(with_config(folder, head_dim=2**31 - 1, rope_scaling=LLAMA3), FormatError, r"config\.json.*head_dim")
+
     def test_that_does_not_fit_the_tensors(self, folder, key):
         refused(with_config(folder, **{key: config()[key] * 2}), FormatError, r"checkpoint")
 
