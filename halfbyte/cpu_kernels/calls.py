@@ -97,24 +97,49 @@ class Peaks:
 
 
 @dataclass(frozen=True)
+class Scales:
+    """Address of how much of an adapter each token of the step wants, or each asked-for one."""
+
+    adapter: int
+    asked: bool
+
+
+@dataclass(frozen=True)
 class Shared:
     """Address of memory in which threads put together what each computed of one row."""
 
 
 Operand = (
-    int | Ref | Stride | Constant | Packed | FileRows | Count | Kv | Angles | Scratch | ScratchStride | Shared | Peaks
+    int
+    | Ref
+    | Stride
+    | Constant
+    | Packed
+    | FileRows
+    | Count
+    | Kv
+    | Angles
+    | Scratch
+    | ScratchStride
+    | Scales
+    | Shared
+    | Peaks
 )
 
 
 @dataclass(frozen=True)
 class Call:
-    """One kernel call. `reads` and `writes` name value forms and KV layers: what barriers and memory are planned by."""
+    """One kernel call. `reads` and `writes` name value forms and KV layers: what barriers and memory are planned by.
+
+    A step in which nobody wants the `adapter` of a call goes without the call.
+    """
 
     kernel: str
     layout: str
     operands: dict[str, Operand]
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    adapter: int | None = None
 
     @property
     def label(self) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import UnsupportedError
 from ..model import program as ir
 from ..quant import FORMATS
 from .calls import (
@@ -20,6 +19,7 @@ from .calls import (
     Packed,
     Peaks,
     Ref,
+    Scales,
     Scratch,
     ScratchStride,
     Stride,
@@ -149,10 +149,8 @@ def _add_vector(low: Lowering, op: ir.AddVector, later: tuple[ir.Op, ...]) -> No
 
 
 def _elementwise(low: Lowering, kernel: str, a: str, b: str | Constant, factor: float, out: str) -> None:
-    if out == low.program.logits:  # the logits have one place, the caller's
-        if low.only_reader(a) is None:
-            raise UnsupportedError(f"the CPU backend changes {a!r} in place: it has one reader and no tap")
-        low.aliases[a] = out
+    if out == low.program.logits:
+        low.in_place(a, out)
     operands: dict[str, Operand] = {
         "count": Count(out),
         "a": Ref(a),
@@ -173,6 +171,23 @@ def _scale(low: Lowering, op: ir.Scale, later: tuple[ir.Op, ...]) -> None:
 
 def _softcap(low: Lowering, op: ir.Softcap, later: tuple[ir.Op, ...]) -> None:
     _elementwise(low, "softcap", op.x, op.x, op.cap, op.out)
+
+
+def _add_scaled(low: Lowering, op: ir.AddScaled, later: tuple[ir.Op, ...]) -> None:
+    """In place, so that steps without the adapter leave the call out."""
+    low.in_place(op.a, op.out)
+    operands: dict[str, Operand] = {
+        "count": Count(op.out),
+        "scales": Scales(op.adapter, op.asked),
+        "b": Ref(op.b),
+        "b_stride": Stride(op.b),
+        "factor": float_bits(op.factor),
+        "out": Ref(op.out),
+        "width": low.program.widths[op.out],
+        "stride": Stride(op.out),
+    }
+    low.call("add_scaled", "add_scaled", operands, [op.a, op.b], [op.out], op.adapter)
+    low.quantize(op.out)
 
 
 def _gated(low: Lowering, op: ir.GatedAct, later: tuple[ir.Op, ...]) -> None:
@@ -236,6 +251,7 @@ EMIT: dict[type[ir.Op], Callable[..., None]] = {
     ir.RmsNorm: _norm,
     ir.LayerNorm: _norm,
     ir.Add: _add,
+    ir.AddScaled: _add_scaled,
     ir.AddVector: _add_vector,
     ir.Scale: _scale,
     ir.Softcap: _softcap,

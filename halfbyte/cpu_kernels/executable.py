@@ -18,7 +18,7 @@ from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
 from .calls import Angles, Call, Operand, Peaks, Scratch
-from .instruction import BARRIER, PARTIAL_BYTES, PEAK_ROWS, peaks_bytes
+from .instruction import PARTIAL_BYTES, PEAK_ROWS, peaks_bytes
 from .kernels import EXECUTOR
 from .kv_layout import PAGE_LEN
 from .kv_pages import KvPages
@@ -27,7 +27,8 @@ from .lower import Lowering
 from .packing import pack_all, packed_bytes, packer_of, unplaced
 from .place import Placed, Plan
 from .selection import Best, Selection
-from .trace import Trace
+from .token_scales import TokenScales, program_adapters
+from .version import Versions
 from .weight_roles import matrices_of, tables_of, vectors_of
 
 log = logging.getLogger("halfbyte.cpu_kernels")
@@ -89,7 +90,6 @@ class CpuExecutable:
         self._batch: StepBatch | None = None
         self._logits: NDArray[np.float32] | None = None
         self._selection = Selection(self._kernels.addresses["top_k"])
-        self._along = Selection(self._kernels.addresses["top_k"], self._placed.words[self._placed.length :])
         self._expected: tuple[int, ...] = ()
         self._selected: tuple[int, ...] = ()
         self._steps, self._tracing = 0, False
@@ -102,13 +102,13 @@ class CpuExecutable:
         self._weight_arena = Arena(sum(map(packed_bytes, lowering.packed.values())), "the packed weights")
         kernels = self._kernels.addresses
         self._packed = pack_all(matrices, lowering.packed, self._weight_arena, self._team, kernels, progress)
+        self._scales = TokenScales(program_adapters(lowering.calls), self.max_tokens)
         self._placed = self._place(Plan(lowering), threads)
-        self._placed.assemble(kernels)
+        self._versions = Versions(self._placed, kernels, threads)
+        self._version = self._versions.whole
         self._input = None if self._embed.table in self._tables else self._placed.view(self._embed.out)
         self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
-        self._flat = self._placed.words.reshape(-1)
         self._notes_peaks = any(isinstance(operand, Peaks) for operand in _operands(lowering.calls))
-        self._trace = Trace([call.label for call in lowering.calls], self._placed.barriers, threads)
 
     def _place(self, plan: Plan, threads: int) -> Placed:
         program = self._program
@@ -138,8 +138,9 @@ class CpuExecutable:
         together = arena.take(shared)
         self._peaks = np.zeros(peaks_bytes(program.vocab_size) // 4, np.float32)
         peaks = self._peaks.ctypes.data
+        matrices, scales = self._packed, self._scales.address
         return Placed(
-            plan, arena, pieces, constants, self._packed, rows, kv, angles, work, scratch, together, state, peaks
+            plan, arena, pieces, constants, matrices, rows, kv, angles, work, scratch, together, state, peaks, scales
         )
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
@@ -152,26 +153,25 @@ class CpuExecutable:
             if self._input is not None:
                 self._embed_rows(batch, self._input)
             self._point_to(batch, logits)
-            stamps = self._trace.stamps if self._tracing else None
-            along = self._select_along(logits, tracing=stamps is not None)
-            self._team.run(self._placed.words, self._placed.length + along, stamps)
+            version = self._version = self._versions.of(batch.adapter_scales)
+            version.point_to(logits)
+            stamps = version.trace.stamps if self._tracing else None
+            along = version.select_along(logits, self._chosen_along(logits), self._peaks)
+            self._team.run(version.placed.words, version.placed.length + along, stamps)
             if stamps is not None:
-                self._trace.keep(self._steps)
+                version.trace.keep(self._steps)
             self._steps += 1
 
     def expect(self, ks: Sequence[int]) -> None:
         """Say what `top_k_rows` will ask of the next step's logits, so that they are found while they are at hand."""
         self._expected = tuple(ks)
 
-    def _select_along(self, logits: NDArray[np.float32], *, tracing: bool) -> int:
-        """Instructions behind the program that select what is expected; how many."""
+    def _chosen_along(self, logits: NDArray[np.float32]) -> tuple[int, ...]:
+        """What is expected of each row, where the step can find it."""
         ks, self._expected = self._expected, ()
-        fits = self._notes_peaks and len(ks) == len(logits) <= PEAK_ROWS and not tracing
+        fits = self._notes_peaks and len(ks) == len(logits) <= PEAK_ROWS and not self._tracing
         self._selected = ks if fits and any(ks) else ()
-        along = self._along.begin(logits, ks, self._peaks) if self._selected else 0
-        # All logits must be there before any are selected from.
-        self._placed.words[self._placed.length - 1, BARRIER // 8] = along > 0
-        return along
+        return self._selected
 
     def _embed_rows(self, batch: StepBatch, out: NDArray[np.float32]) -> None:
         table = self._weights[self._embed.table]
@@ -188,9 +188,8 @@ class CpuExecutable:
             team.set("max_pages", batch.page_table.shape[1])
             for name in _ARRAYS:
                 team.set(name, getattr(batch, name).ctypes.data)
-        if logits is not self._logits:
-            self._logits = logits
-            self._flat[self._placed.logits_at] = logits.ctypes.data
+        self._logits = logits
+        self._scales.put(batch)
 
     def tapped(self, name: str) -> NDArray[np.float32]:
         """What a tapped value was in the last step: a view of as many rows as it had then, until the next step."""
@@ -220,7 +219,7 @@ class CpuExecutable:
                 return self._selection.rows(self._team, logits, ks)
             # Who asks for rows of the last step has not changed them.
             if self._selected and self._selected == tuple(ks):
-                return self._along.collect(logits, ks)
+                return self._version.along.collect(logits, ks)
             noted = self._notes_peaks and len(logits) <= PEAK_ROWS
             return self._selection.rows(self._team, logits, ks, self._peaks if noted else None)
 
@@ -248,7 +247,7 @@ class CpuExecutable:
     def spans(self) -> list[Span]:
         """What was recorded since the last call."""
         with self._lock:
-            return self._trace.take()
+            return self._versions.spans()
 
     def info(self) -> dict[str, str | int]:
         """Facts for people. `packed_bytes` is what decoding one token reads of the weights."""
@@ -276,7 +275,7 @@ class CpuExecutable:
             self._closed = True
             self._team.close()
             del self._placed, self._weight_arena, self._kv, self._input, self._taps
-            del self._flat
+            del self._versions, self._version
             self._weights.clear()
             self._tables.clear()
 

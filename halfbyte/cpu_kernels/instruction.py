@@ -94,6 +94,7 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "conv": _layout("weight values out kv_heads value_size value_bytes taps stride"),
     "elementwise": _layout("count a b b_stride factor out width stride"),
+    "add_scaled": _layout("count scales b b_stride factor out width stride"),
     "take_rows": _layout("x out width stride out_stride"),
     "pack": _layout("source target rows columns row_bytes tile_bytes"),
     "top_k": _layout("logits size k ids values peaks tiles"),

@@ -38,6 +38,8 @@ class Lowering:
         self._done: set[int] = set()
         self._per_row = self._values_per_row()
         self._routes = self._routes_of_values()
+        self._adapter_of = self._values_of_adapters()
+        self._adapter: int | None = None
         for table in dict.fromkeys(op.table for op in self.program.ops if isinstance(op, ir.Rope)):
             self._angles(table)
         from .emit import EMIT
@@ -48,6 +50,7 @@ class Lowering:
             emit = EMIT.get(type(op))
             if emit is None:
                 raise UnsupportedError(f"the CPU backend has no kernel for {type(op).__name__}")
+            self._adapter = self._adapter_of.get(op.writes()[0]) if op.writes() else None
             emit(self, op, self.program.ops[index + 1 :])
 
     def per_row(self, value: str) -> bool:
@@ -85,6 +88,17 @@ class Lowering:
                 found.update(dict.fromkeys(op.writes(), dealt[0]))
         return found
 
+    def _values_of_adapters(self) -> dict[str, int]:
+        """Values that nothing reads but what adds one adapter, to its number."""
+        found: dict[str, int] = {}
+        for op in reversed(self.program.ops):
+            for name in op.writes():
+                uses = {_use(reader, name, found) for reader in self._readers.get(name, [])}
+                adapter = uses.pop() if len(uses) == 1 else None
+                if adapter is not None and name != self.program.logits:
+                    found[name] = adapter
+        return found
+
     def reads_quantized(self, op: ir.Op) -> bool:
         """Whether `op` is a matrix that takes int8 activations."""
         return isinstance(op, ir.Linear | ir.ExpertLinear) and self.packed[op.weight].layout.quantized
@@ -120,11 +134,36 @@ class Lowering:
         types = self.kv_of(layer)
         return f"{kernel}_{types.keys}_{types.values}"
 
-    def call(self, kernel: str, layout: str, operands: dict[str, Operand], reads: list[str], writes: list[str]) -> None:
-        """Append a call."""
+    def call(
+        self,
+        kernel: str,
+        layout: str,
+        operands: dict[str, Operand],
+        reads: list[str],
+        writes: list[str],
+        adapter: int | None = None,
+    ) -> None:
+        """Append a call; one for what only an adapter needs is that adapter's anyway."""
         counted = (self.route_of(operand.value) for operand in operands.values() if isinstance(operand, Count))
         orders = [route.out + ORDER for route in counted if route is not None]
-        self.calls.append(Call(kernel, layout, operands, tuple(dict.fromkeys(reads + orders)), tuple(writes)))
+        whose = self._adapter if adapter is None else adapter
+        self.calls.append(Call(kernel, layout, operands, tuple(dict.fromkeys(reads + orders)), tuple(writes), whose))
+
+    def root(self, value: str) -> str:
+        """The value whose memory `value` uses."""
+        while value in self.aliases:
+            value = self.aliases[value]
+        return value
+
+    def in_place(self, before: str, after: str) -> None:
+        """Let `after` be made where `before` lies, which nobody else reads; the logits have one place, the caller's."""
+        if self.only_reader(before) is None:
+            raise UnsupportedError(f"the CPU backend changes {before!r} in place: it has one reader and no tap")
+        root = self.root(before)
+        if after == self.program.logits:
+            self.aliases[root] = after
+        else:
+            self.aliases[after] = root
 
     def done(self, op: ir.Op) -> None:
         """Mark an op that another one's kernel computes along."""
@@ -166,3 +205,10 @@ class Lowering:
             "out": Angles(table),
         }
         self.call("angles", "angles", operands, [], [angles_name(table)])
+
+
+def _use(reader: ir.Op, value: str, found: Mapping[str, int]) -> int | None:
+    """The adapter for whose sake alone `reader` reads a value."""
+    if isinstance(reader, ir.AddScaled):
+        return None if reader.a == value else reader.adapter
+    return found.get(reader.writes()[0]) if reader.writes() else None

@@ -7,7 +7,8 @@ matrix goes on with the key matrix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ from .calls import (
     Packed,
     Peaks,
     Ref,
+    Scales,
     Scratch,
     ScratchStride,
     Shared,
@@ -81,19 +83,18 @@ class Plan:
             self._give(name, free)
         for index, call in enumerate(calls):
             for name in call.writes:
-                if self.is_value(name) and name not in self.piece_of:
-                    self._give(name, free)
-            dead = [name for name in {*call.reads, *call.writes} if self.is_value(name) and last[name] == index]
-            free.extend(self.piece_of[name] for name in sorted(dead))
+                if self.is_value(name) and self.root(name) not in self.piece_of:
+                    self._give(self.root(name), free)
+            roots = {self.root(name) for name in (*call.reads, *call.writes) if self.is_value(name)}
+            free.extend(self.piece_of[name] for name in sorted(roots) if last[name] == index)
 
     def _check_logits(self) -> None:
         """Rows of logits stand side by side: who writes them must spare what lies behind, and read rows alike."""
         for call in self.lowering.calls:
             if any(self.root(name) == self.logits for name in call.writes):
                 alike = all(self.root(name) == self.logits for name in call.reads)
-                assert call.layout in ("linear", "norm", "take_rows") or (call.layout == "elementwise" and alike), (
-                    f"{call.kernel} cannot write the logits"
-                )
+                plain = call.layout in ("linear", "norm", "take_rows", "add_scaled")
+                assert plain or (call.layout == "elementwise" and alike), f"{call.kernel} cannot write the logits"
 
     def is_value(self, name: str) -> bool:
         """Whether a name stands for memory planned here."""
@@ -106,9 +107,7 @@ class Plan:
 
     def root(self, name: str) -> str:
         """The value whose memory `name` uses."""
-        while name in self.lowering.aliases:
-            name = self.lowering.aliases[name]
-        return name
+        return self.lowering.root(name)
 
     def bytes_of(self, name: str) -> int:
         """Bytes a value form needs."""
@@ -119,14 +118,14 @@ class Plan:
 
     def _from_outside(self) -> list[str]:
         """Values that are read but written by no call: what the caller embeds."""
-        written = {name for call in self.lowering.calls for name in call.writes}
-        read = {name for call in self.lowering.calls for name in call.reads if self.is_value(name)}
+        written = {self.root(name) for call in self.lowering.calls for name in call.writes}
+        read = {self.root(name) for call in self.lowering.calls for name in call.reads if self.is_value(name)}
         return sorted(read - written)
 
     def _last_uses(self) -> dict[str, int]:
         calls = self.lowering.calls
-        last = {name: i for i, call in enumerate(calls) for name in (*call.reads, *call.writes)}
-        return last | dict.fromkeys(self.lowering.program.taps(), len(calls))
+        last = {self.root(name): i for i, call in enumerate(calls) for name in (*call.reads, *call.writes)}
+        return last | dict.fromkeys(map(self.root, self.lowering.program.taps()), len(calls))
 
     def _give(self, name: str, free: list[int]) -> None:
         size = self.bytes_of(name)
@@ -142,7 +141,7 @@ class Plan:
     def place_of(self, name: str) -> str:
         """Name of the memory that a call's read or write touches: what barriers are planned by."""
         if self.is_value(name):
-            return f"piece {self.piece_of[name]}"
+            return f"piece {self.piece_of[self.root(name)]}"
         return LOGITS if self.root(name) == self.logits else name
 
 
@@ -179,11 +178,23 @@ class Placed:
     shared: int
     state: int
     peaks: int
+    scales: int
+    calls: list[Call] = field(init=False)
     length: int = field(init=False)
     words: NDArray[np.int64] = field(init=False)
     """The `length` instructions of the program, and room behind them to select from rows of logits along with it."""
     logits_at: list[int] = field(default_factory=list)
     """Flat indices of the words that hold the address of the caller's logits."""
+
+    def __post_init__(self) -> None:
+        self.calls = self.plan.lowering.calls
+
+    def with_adapters(self, used: Collection[int], kernels: Kernels) -> Placed:
+        """The same memory, and the instructions of a step that wants these adapters and no other."""
+        part = copy(self)
+        part.calls = [call for call in self.plan.lowering.calls if call.adapter is None or call.adapter in used]
+        part.assemble(kernels)
+        return part
 
     def resolve(self, operand: Operand) -> int:
         """The word of an operand."""
@@ -213,6 +224,8 @@ class Placed:
                 return self.scratch
             case Peaks():
                 return self.peaks
+            case Scales(adapter, asked):
+                return self.scales + 4 * self.plan.lowering.max_tokens * (2 * adapter + asked)
             case ScratchStride():
                 return self.scratch_stride
             case Shared():
@@ -221,7 +234,7 @@ class Placed:
     def _address(self, value: str, part: str) -> int:
         if self.plan.root(value) == self.plan.logits:
             return 0
-        address, lowering = self.pieces[self.plan.piece_of[value]], self.plan.lowering
+        address, lowering = self.pieces[self.plan.piece_of[self.plan.root(value)]], self.plan.lowering
         if part == "sums":
             return address + lowering.most_rows(value) * self._stride(value)
         return address + (0 if part == "rows" else PARTS[part](*lowering.dealt_by(value_of(value))))
@@ -234,7 +247,7 @@ class Placed:
 
     def assemble(self, kernels: Kernels) -> None:
         """Write the instructions."""
-        calls = self.plan.lowering.calls
+        calls = self.calls
         self.length = len(calls)
         self.words = np.zeros((self.length + PEAK_ROWS, WORDS), np.int64)
         for row, call, barrier in zip(self.words[: self.length], calls, barriers(self.plan, calls), strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from .op_rules import RULES, Shape, shapes_of
-from .program import Attention, Combine, Dispatch, ExpertLinear, KvWrite, Op, Program, ShortConv, TakeRows
+from .program import AddScaled, Attention, Combine, Dispatch, ExpertLinear, KvWrite, Op, Program, ShortConv, TakeRows
 
 RowsOf = Literal["tokens", "asked"]
 ROUTED = (Dispatch, ExpertLinear, Combine)
@@ -71,6 +71,8 @@ def _rows_problems(op: Op, rows: dict[str, Rows]) -> Iterator[str]:
         yield "mixes rows of all tokens with rows of asked-for tokens"
     if isinstance(op, (KvWrite, Attention, TakeRows)) and any(kind != TOKENS for kind in kinds.values()):
         yield "wants rows of all tokens"
+    if isinstance(op, AddScaled) and any(kind != Rows("asked" if op.asked else "tokens") for kind in kinds.values()):
+        yield "adds to other rows than it says"
     if isinstance(op, ROUTED):
         route, x = kinds.get(op.route, TOKENS), kinds.get(op.x, TOKENS)
         if route.route is not None or x.route != (None if isinstance(op, Dispatch) else op.route):

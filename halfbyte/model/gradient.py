@@ -17,6 +17,7 @@ from .program import (
     Act,
     Activation,
     Add,
+    AddScaled,
     AddVector,
     Embed,
     EmbedPositions,
@@ -139,6 +140,16 @@ def add_vector(op: AddVector, reverse: Reverse, grad: Floats) -> None:
     reverse.add(op.x, grad)
 
 
+def add_scaled(op: AddScaled, reverse: Reverse, grad: Floats) -> None:
+    """To what an adapter adds as far as it is wanted."""
+    reverse.add(op.a, grad)
+    batch = reverse.state.batch
+    if batch.adapter_scales is not None:
+        rows = batch.seq_of[batch.logit_rows] if op.asked else batch.seq_of
+        scale = batch.adapter_scales[rows, op.adapter] * np.float32(op.factor)
+        reverse.add(op.b, scale[:, None] * grad)
+
+
 def take_rows(op: TakeRows, reverse: Reverse, grad: Floats) -> None:
     """To the rows that were asked for."""
     whole = np.zeros_like(reverse.state.values[op.x])
@@ -171,6 +182,7 @@ BACKWARD: dict[type[Op], Callable[[Any, Reverse, Any], None]] = {
     GatedAct: gated_act,
     Act: act,
     Add: add,
+    AddScaled: add_scaled,
     Mul: mul,
     AddVector: add_vector,
     TakeRows: take_rows,

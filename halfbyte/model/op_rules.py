@@ -9,6 +9,7 @@ from typing import Any
 from .program import (
     Act,
     Add,
+    AddScaled,
     AddVector,
     Attention,
     Combine,
@@ -155,6 +156,12 @@ def _check_layer_norm(op: LayerNorm, program: Program) -> Iterator[str]:
         yield f"eps is {op.eps}"
 
 
+def _check_add_scaled(op: AddScaled, program: Program) -> Iterator[str]:
+    yield from _same_width(op, program)
+    if op.adapter < 0 or not math.isfinite(op.factor):
+        yield f"adapter is {op.adapter}, factor {op.factor}"
+
+
 def _check_softcap(op: Softcap, program: Program) -> Iterator[str]:
     yield from _same_width(op, program)
     if not 0 < op.cap < math.inf:
@@ -174,6 +181,7 @@ RULES: dict[type[Op], Callable[[Any, Program], Iterator[str]]] = {
     GatedAct: _same_width,
     Act: _same_width,
     Add: _same_width,
+    AddScaled: _check_add_scaled,
     Mul: _same_width,
     AddVector: _same_width,
     TakeRows: _same_width,

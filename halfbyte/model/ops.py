@@ -169,6 +169,22 @@ class Add(Op):
 
 
 @dataclass(frozen=True)
+class AddScaled(Op):
+    """`out[t] = a[t] + (s * factor) * b[t]`, s what the token's sequence asks of `adapter`; exactly `a[t]` for s = 0.
+
+    `asked`: rows stand for asked-for tokens. What `b` holds counts for nothing where s is 0.
+    """
+
+    a: str
+    b: str
+    out: str
+    adapter: int
+    factor: float = 1.0
+    asked: bool = False
+    READS = ("a", "b")
+
+
+@dataclass(frozen=True)
 class TakeRows(Op):
     """`out[r] = x[logit_rows[r]]`: from here on rows are asked-for tokens."""
 

@@ -21,6 +21,7 @@ from .ops import (
     Act,
     Activation,
     Add,
+    AddScaled,
     AddVector,
     Embed,
     EmbedPositions,
@@ -43,6 +44,7 @@ __all__ = [
     "Act",
     "Activation",
     "Add",
+    "AddScaled",
     "AddVector",
     "Attention",
     "Combine",
@@ -125,6 +127,7 @@ class StepBatch:
     Shapes: `ids[T] positions[T] seq_of[T] slots[T]`, `page_table[S, max_pages]`, `seq_len[S]`, `logit_rows[R]`.
     Tokens of one sequence are neighbours in order of position. `slots[t] == page * page_len + offset`; `seq_len[s]`
     counts the tokens of sequence s after this step. Page 0 is as good as any other; unused page_table entries are -1.
+    `adapter_scales` f32[S, A] says how much of each adapter a sequence wants; None is nothing of any.
     """
 
     ids: NDArray[np.int32]
@@ -134,3 +137,4 @@ class StepBatch:
     page_table: NDArray[np.int32]
     seq_len: NDArray[np.int32]
     logit_rows: NDArray[np.int32]
+    adapter_scales: NDArray[np.float32] | None = None

@@ -12,6 +12,7 @@ from .program import (
     Act,
     Activation,
     Add,
+    AddScaled,
     AddVector,
     Embed,
     EmbedPositions,
@@ -131,6 +132,18 @@ def add(op: Add, state: State) -> None:
     state.values[op.out] = state.values[op.a] + state.values[op.b]
 
 
+def add_scaled(op: AddScaled, state: State) -> None:
+    """Where the scale is 0 not even a NaN comes through."""
+    out = state.values[op.a].copy()
+    scales = state.batch.adapter_scales
+    if scales is not None:
+        batch = state.batch
+        scale = scales[batch.seq_of[batch.logit_rows] if op.asked else batch.seq_of, op.adapter]
+        on = scale != 0
+        out[on] += (scale[on] * np.float32(op.factor))[:, None] * state.values[op.b][on]
+    state.values[op.out] = out
+
+
 def mul(op: Mul, state: State) -> None:
     """Elementwise."""
     state.values[op.out] = state.values[op.a] * state.values[op.b]
@@ -170,6 +183,7 @@ OPS: dict[type[Op], Callable[[Any, State], None]] = {
     GatedAct: gated_act,
     Act: act,
     Add: add,
+    AddScaled: add_scaled,
     Mul: mul,
     AddVector: add_vector,
     TakeRows: take_rows,

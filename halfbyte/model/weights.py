@@ -33,8 +33,7 @@ def check_weights(gguf: GGUFFile, program: Program, also_used: Iterable[str] = (
     And `UnsupportedError` where the file has tensors the program leaves out although they would change its answers;
     those in `also_used` went into it already.
     """
-    shapes = weight_shapes(program)
-    problems = [text for name, shape in _wanted(shapes).items() for text in _problems(gguf, name, shape)]
+    problems = [text for name, shape in tensor_shapes(program).items() for text in _problems(gguf, name, shape)]
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         listing = "; ".join(problems[:_SHOWN] + more)
@@ -55,10 +54,10 @@ def _weight(gguf: GGUFFile, name: str, shape: Shape) -> Weight:
     return Weight(name, info.format, shape, data)
 
 
-def _wanted(shapes: dict[str, Shape]) -> dict[str, Shape]:
-    """(N, M) of each tensor: of one that is used in parts, all of them together."""
+def tensor_shapes(program: Program) -> dict[str, Shape]:
+    """(N, M) of each tensor that a program reads: of one that is used in parts, all of them together."""
     wanted: dict[str, Shape] = {}
-    for name, (rows, columns) in shapes.items():
+    for name, (rows, columns) in weight_shapes(program).items():
         part = row_range(name)
         if part.stop is not None:
             before = wanted.get(part.tensor, (0, 0))

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 from ..errors import ConfigError, UnsupportedError
 from ..model.kv_types import kv_types
+from .adapter_loading import AdapterFiles, adapter_files
 from .limits import MOST_DRAFTS
 from .sampling.parameters import as_float
 
@@ -46,6 +47,7 @@ class LoadOptions(TypedDict, total=False):
     speculation: str
     draft_model: str | PathLike[str] | None
     max_draft: int
+    adapters: AdapterFiles
     backend: str
     isa: str | None
     check: bool
@@ -71,6 +73,10 @@ class LoadConfig:
     pays; the answer is the same. Guesses are what followed the last tokens before ("ngram"; "off" is none of these),
     and what `draft_model`, a smaller model with the same vocabulary, named as models are, would say.
 
+    `adapters` are LoRA files for this model: paths, pairs (path, scale), or a mapping of names to either, where they
+    are not to be called as their files. What a request gets that says nothing is the scale, 1 by default; see
+    `docs/adapters.md`.
+
     `check` compares tensors, token ids and the logits of a short prompt with what was written into the file when it was
     made, or where nothing was with what the reference computes, which takes a few seconds for a thousand million
     weights; where they differ, `CheckError` is raised. With KV types of fewer bits weights are packed twice for it.
@@ -94,6 +100,7 @@ class LoadConfig:
     speculation: str = "ngram"
     draft_model: str | PathLike[str] | None = None
     max_draft: int = MOST_DRAFTS
+    adapters: AdapterFiles = ()
     backend: str = "cpu"
     isa: str | None = None
     check: bool = False
@@ -103,6 +110,7 @@ class LoadConfig:
         if problems:
             raise ConfigError("; ".join(problems.values()), key=next(iter(problems)))
         object.__setattr__(self, "kv", kv_types(self.kv).name)
+        object.__setattr__(self, "adapters", adapter_files(self.adapters))
         if self.speculation not in SPECULATIONS:
             raise UnsupportedError(f"speculation={self.speculation!r} is no way to guess tokens", known=SPECULATIONS)
         for name in _COUNTS:

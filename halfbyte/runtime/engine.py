@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ContextExceededError, KvBudgetExceededError, RequestError
 from ..model.backend import Executable
+from .adapters import NO_ADAPTERS, Adapters, AdapterUse
 from .cache.disk_cache import DiskCache
 from .limits import EngineLimits
 from .loop import EngineLoop
@@ -43,6 +44,7 @@ class Ask:
     priority: int = 0
     timeout: float | None = None
     notify: Callable[[], None] | None = None
+    adapters: AdapterUse = NO_ADAPTERS
 
 
 @dataclass(frozen=True)
@@ -77,16 +79,16 @@ class Engine:
         swap_space: int = 0,
         disk: DiskCache | None = None,
         speculation: Speculation | None = None,
+        adapters: Adapters | None = None,
     ) -> None:
+        self.adapters = adapters or Adapters()
         self.limits = limits
         self.context = limits.context
         self.facts = executable.info()
         self.origin = origin or Origin()
         self.page_len, self.page_bytes = executable.page_len, executable.page_bytes
-        self._executable = executable
-        self.select = executable.top_k
-        self._eog_ids = eog_ids
-        self._spell = spell
+        self._executable, self.select = executable, executable.top_k
+        self._eog_ids, self._spell = eog_ids, spell
         self.vocab_size = vocab_size
         self.rejections = Rejections()
         self._loop = EngineLoop(
@@ -98,6 +100,7 @@ class Engine:
             swap_space=swap_space,
             disk=disk,
             speculation=speculation,
+            num_adapters=len(self.adapters.loaded),
         )
         self._thread = Thread(target=self._loop.run, name="halfbyte-engine", daemon=True)
         self._pid = os.getpid()
@@ -136,7 +139,7 @@ class Engine:
         return self._enqueue([Request(child, timeout=ask.timeout, notify=ask.notify)])[0]
 
     @counted
-    def read(self, ids: TokenIds, reader: RowReader) -> Request:
+    def read(self, ids: TokenIds, reader: RowReader, adapters: AdapterUse = NO_ADAPTERS) -> Request:
         """Start to show `reader` the logits of each of `ids` [n]. Raises as `submit`."""
         self.check_ids(ids)
         if len(ids) > self.context:
@@ -144,7 +147,8 @@ class Engine:
                 f"{len(ids)} tokens do not fit a context of {self.context}: load the model with a larger context="
             )
         self._check_pages(len(ids))
-        sequence = Sequence(ids, max_len=len(ids), page_len=self._executable.page_len, reader=reader)
+        page_len = self._executable.page_len
+        sequence = Sequence(ids, max_len=len(ids), page_len=page_len, reader=reader, adapters=adapters)
         return self._enqueue([Request(sequence)])[0]
 
     def cancel(self, request: Request) -> None:
@@ -254,6 +258,7 @@ class Engine:
             sampler=self._sampler(prompt, ask, max_len),
             priority=ask.priority,
             submitted_at=perf_counter(),
+            adapters=ask.adapters,
         )
 
     def _branch(self, origin: Sequence, num_tokens: int, ask: Ask) -> Sequence:

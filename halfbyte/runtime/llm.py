@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConfigError, RequestError, reject_unknown
 from ..text import ChatTemplate, Detokenizer, StopStrings, Tokenizer, encode_chat
+from .adapters import AdapterChoice
 from .assembly import Assembly
 from .async_stream import AsyncStream, Bell
 from .cache.explain import CacheReport, explain
@@ -23,7 +24,8 @@ from .metrics.metrics import Metrics
 from .metrics.tracing import Tracing
 from .options import CHAT_NAMES, ChatOptions, Options, Plan, check_logprobs, check_template_kwargs, resolve
 from .prompts import Messages, Prompt, Prompts, are_many, are_messages, token_ids
-from .reader import KeepRows, RowReader
+from .reader import KeepRows
+from .reading import read_all
 from .sampling.params import SamplingParams
 from .score import Score, ScoreReader
 from .sessions import Sessions
@@ -76,32 +78,37 @@ class LLM:
         known = ids if isinstance(ids, (Sequence, np.ndarray)) or not isinstance(ids, Iterable) else list(ids)
         return self.tokenizer.decode(token_ids(known).tolist(), special=special)
 
-    def logits(self, ids: Sequence[int] | TokenIds) -> NDArray[np.float32]:
-        """f32[T, V]: what the model expects after each of `ids`.
+    def logits(self, ids: Sequence[int] | TokenIds, adapters: AdapterChoice | None = None) -> NDArray[np.float32]:
+        """f32[T, V]: what the model expects after each of `ids`; `adapters` as in `Options`.
 
         Raises `RequestError` for ids that are no tokens or do not fit the context, `ResourceError` where the result
         does not fit memory.
         """
         array = token_ids(ids)
         reader = KeepRows(len(array), self._engine.vocab_size)
-        self._read([(array, reader)])
+        read_all(self._engine, [(array, reader)], self._engine.adapters.choose(adapters))
         return reader.rows
 
     @overload
-    def score(self, prompt: Prompt, logprobs: int = 0) -> Score: ...
+    def score(self, prompt: Prompt, logprobs: int = 0, adapters: AdapterChoice | None = None) -> Score: ...
 
     @overload
-    def score(self, prompt: Prompts, logprobs: int = 0) -> list[Score]: ...
+    def score(self, prompt: Prompts, logprobs: int = 0, adapters: AdapterChoice | None = None) -> list[Score]: ...
 
-    def score(self, prompt: Prompt | Prompts, logprobs: int = 0) -> Score | list[Score]:
+    def score(
+        self, prompt: Prompt | Prompts, logprobs: int = 0, adapters: AdapterChoice | None = None
+    ) -> Score | list[Score]:
         """How likely the model finds a text, or each of several, token by token; `logprobs` alternatives are kept.
 
         Memory does not grow with the vocabulary. Raises `RequestError` for what does not fit the context.
         """
         check_logprobs(logprobs)
-        if not are_many(prompt):
-            return self._score([self._ids(cast("Prompt", prompt))], logprobs)[0]
-        return self._score([self._ids(one) for one in prompt], logprobs)
+        use = self._engine.adapters.choose(adapters)
+        texts = [self._ids(one) for one in (prompt if are_many(prompt) else [cast("Prompt", prompt)])]
+        readers = [ScoreReader(ids, logprobs, self._engine.select) for ids in texts]
+        read_all(self._engine, list(zip(texts, readers, strict=True)), use)
+        scores = [reader.score() for reader in readers]
+        return scores if are_many(prompt) else scores[0]
 
     @overload
     def generate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion: ...
@@ -129,7 +136,7 @@ class LLM:
         """
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_SAMPLES:
             raise ConfigError(f"n must be a whole number from 1 to {MOST_SAMPLES}, not {n!r}", key="n")
-        plan = resolve(options, self.sampling_defaults)
+        plan = self._plan(options)
         asks = [plan.sample(number).ask() for number in range(n)]
         requests = self._engine.submit_all(self._ids(prompt), asks)
         with ExitStack() as stack:
@@ -141,7 +148,7 @@ class LLM:
 
     def stream(self, prompt: Prompt, **options: Unpack[Options]) -> Stream:
         """Continue `prompt`, piece by piece; closing the stream cancels. Raises as `generate`, at once."""
-        plan = resolve(options, self.sampling_defaults)
+        plan = self._plan(options)
         return self._start(self._ids(prompt), plan, self._pieces())
 
     def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
@@ -161,7 +168,7 @@ class LLM:
 
     def astream(self, prompt: Prompt, **options: Unpack[Options]) -> AsyncStream:
         """`stream` for asyncio: `async for event in llm.astream(...)`."""
-        plan = resolve(options, self.sampling_defaults)
+        plan = self._plan(options)
         return self._astart(self._ids(prompt), plan, self._pieces())
 
     async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
@@ -174,8 +181,11 @@ class LLM:
         ids, plan = self._chat(messages, options)
         return self._astart(ids, plan, Detokenizer(self.tokenizer))
 
-    def explain_cache(self, prompt: Prompt | Messages, **template_kwargs: Any) -> CacheReport:
+    def explain_cache(
+        self, prompt: Prompt | Messages, adapters: AdapterChoice | None = None, **template_kwargs: Any
+    ) -> CacheReport:
         """How much of a prompt, or of what the chat template makes of messages, is cached now, and why not more."""
+        seed = self._engine.adapters.choose(adapters).seed
         if are_messages(prompt):
             ids = self._render(prompt, check_template_kwargs(template_kwargs))
         else:
@@ -187,23 +197,28 @@ class LLM:
         def spell(token: int) -> str:
             return self.detokenize([token], special=True)
 
-        return self._engine.call(lambda loop: explain(loop.scheduler.pool, plain, page_len, spell))
+        return self._engine.call(lambda loop: explain(loop.scheduler.pool, plain, page_len, spell, seed))
 
-    def save_session(self, path: str | PathLike[str], prompt: Prompt | None = None) -> int:
+    def save_session(
+        self, path: str | PathLike[str], prompt: Prompt | None = None, adapters: AdapterChoice | None = None
+    ) -> int:
         """Write the cached beginnings of all texts, or of `prompt` alone, to a file; the number of their tokens.
+
+        It holds what was computed with the same `adapters`, which are as in `Options`.
 
         `load_session` then brings them back, in another process too, and what begins so skips its computing. Raises
         `ConfigError` for a path that cannot be written, `ResourceError` for a full disk; nothing is left behind then.
         """
-        return Sessions(self._engine).save(path, None if prompt is None else self._ids(prompt))
+        use = self._engine.adapters.choose(adapters)
+        return Sessions(self._engine, use).save(path, None if prompt is None else self._ids(prompt))
 
-    def load_session(self, path: str | PathLike[str]) -> int:
+    def load_session(self, path: str | PathLike[str], adapters: AdapterChoice | None = None) -> int:
         """Bring back what `save_session` wrote; the number of tokens. Where it raises, everything is as it was.
 
-        Raises `ConfigError` where there is no such file and for one of another model, KV type or instruction set,
-        `FormatError` for a damaged one, `ResourceError` where the KV pages are not enough.
+        Raises `ConfigError` where there is no such file and for one of another model, KV type, instruction set or
+        choice of adapters, `FormatError` for a damaged one, `ResourceError` where the KV pages are not enough.
         """
-        return Sessions(self._engine).load(path)
+        return Sessions(self._engine, self._engine.adapters.choose(adapters)).load(path)
 
     def info(self) -> dict[str, str | int]:
         """Facts for people: those of the executable, the context, and how many pages are free, cached, used."""
@@ -236,6 +251,9 @@ class LLM:
     ) -> None:
         self.close()
 
+    def _plan(self, options: Mapping[str, Any]) -> Plan:
+        return resolve(options, self.sampling_defaults, self._engine.adapters)
+
     def _ids(self, prompt: Prompt) -> TokenIds:
         return token_ids(self.tokenize(prompt) if isinstance(prompt, str) else prompt)
 
@@ -245,7 +263,7 @@ class LLM:
     def _chat(self, messages: Messages, options: ChatOptions) -> tuple[TokenIds, Plan]:
         reject_unknown(options, CHAT_NAMES, "keyword")
         template_kwargs = check_template_kwargs(options.pop("chat_template_kwargs", None))
-        plan = resolve(options, self.sampling_defaults)
+        plan = self._plan(options)
         return self._render(messages, template_kwargs), plan
 
     def _render(self, messages: Messages, template_kwargs: Mapping[str, Any]) -> TokenIds:
@@ -260,7 +278,9 @@ class LLM:
 
     def _branch(self, parent: Assembly, plan: Plan, options: Options) -> Assembly:
         pieces, stops = parent.branch()
-        fresh = resolve(options, replace(plan.params, seed=None))
+        fresh = resolve(options, replace(plan.params, seed=None), self._engine.adapters)
+        if "adapters" in options and fresh.adapters.seed != parent.request.sequence.seed:
+            raise RequestError("a fork goes on with the adapters of its origin: ask for a stream of its own instead")
         num_tokens = parent.request.sequence.num_prompt + parent.num_tokens
         request = self._engine.fork(parent.request, num_tokens, fresh.ask())
         return Assembly(request, pieces, StopStrings(fresh.stop) if "stop" in options else stops)
@@ -269,21 +289,3 @@ class LLM:
         bell = Bell()
         request = self._engine.submit(ids, plan.ask(bell.ring))
         return AsyncStream(self._engine, Assembly(request, pieces, StopStrings(plan.stop)), bell)
-
-    def _score(self, texts: list[TokenIds], logprobs: int) -> list[Score]:
-        readers = [ScoreReader(ids, logprobs, self._engine.select) for ids in texts]
-        self._read(list(zip(texts, readers, strict=True)))
-        return [reader.score() for reader in readers]
-
-    def _read(self, texts: Sequence[tuple[TokenIds, RowReader]]) -> None:
-        requests = []
-        try:
-            for ids, reader in texts:
-                requests.append(self._engine.read(ids, reader))
-            for request in requests:
-                while not request.receive().ended:
-                    pass
-        except BaseException:
-            for request in requests:
-                self._engine.cancel(request)
-            raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, replace
 from os import PathLike
@@ -13,7 +14,8 @@ from ..errors import ConfigError, reject_unknown
 from ..formats import GGUFFile, open_gguf
 from ..model import bind
 from ..model.backend import Executable, Progress
-from ..text import ChatTemplate, build_tokenizer
+from ..text import ChatTemplate, Tokenizer, build_tokenizer
+from .adapter_loading import AdapterFile, adapter_files, load_adapters
 from .backends import BACKENDS, Builder, Job
 from .cache.disk_cache import DiskCache
 from .cache.fingerprint import fingerprint
@@ -50,30 +52,29 @@ def load(model: str | PathLike[str], *, progress: Progress | None = None, **opti
     builder = BACKENDS[config.backend]
     path = _locate(model, progress)
     draft = None if config.draft_model is None else _locate(config.draft_model, progress)
+    adapters = [(file, _locate(file.path, progress)) for file in adapter_files(config.adapters)]
     with open_gguf(path) as file:
         check = LoadCheck(file, config, progress) if config.check else None
-        llm = _wire(file, config, builder, progress, draft)
+        llm = _wire(file, config, builder, progress, draft, adapters)
         if check is not None:
             check.finish(llm)
         return llm
 
 
-def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progress | None, draft: Path | None) -> LLM:
-    bound = bind(file)
+def _wire(
+    file: GGUFFile,
+    config: LoadConfig,
+    builder: Builder,
+    progress: Progress | None,
+    draft: Path | None,
+    files: Sequence[tuple[AdapterFile, Path]],
+) -> LLM:
+    bound, adapters = load_adapters(files, bind(file), str(file.metadata["general.architecture"]))
     config = _fit_context(config, bound.spec.context_length)
     job = Job(bound.program, bound.weights, config, progress)
     check_memory(job)
     defaults = recommended(file.metadata)
-    # Packing needs no Python and building a tokenizer little else, so the two go side by side.
-    with ThreadPoolExecutor(1, "halfbyte-load") as pool:
-        executable = pool.submit(builder, job)
-        try:
-            tokenizer = build_tokenizer(file.metadata)
-            template = ChatTemplate.from_metadata(file.metadata, tokenizer)
-        except BaseException:
-            executable.add_done_callback(_close_unused)
-            raise
-        built = executable.result()
+    built, tokenizer, template = _build(file, job, builder)
     try:
         origin = _origin(file, job, built)
         engine = Engine(
@@ -86,12 +87,26 @@ def _wire(file: GGUFFile, config: LoadConfig, builder: Builder, progress: Progre
             origin=origin,
             swap_space=parse_bytes(config.swap_space, "swap_space"),
             disk=_disk(config, origin, built),
+            adapters=adapters,
             speculation=Speculation(load_proposers(job, tokenizer, draft), max_draft=config.max_draft),
         )
     except BaseException:
         built.close()
         raise
     return LLM(engine, tokenizer, template, defaults=defaults, spec=bound.spec, metadata=file.metadata)
+
+
+def _build(file: GGUFFile, job: Job, builder: Builder) -> tuple[Executable, Tokenizer, ChatTemplate]:
+    """Packing needs no Python and building a tokenizer little else, so the two go side by side."""
+    with ThreadPoolExecutor(1, "halfbyte-load") as pool:
+        executable = pool.submit(builder, job)
+        try:
+            tokenizer = build_tokenizer(file.metadata)
+            template = ChatTemplate.from_metadata(file.metadata, tokenizer)
+        except BaseException:
+            executable.add_done_callback(_close_unused)
+            raise
+        return executable.result(), tokenizer, template
 
 
 def _origin(file: GGUFFile, job: Job, built: Executable) -> Origin:

@@ -54,6 +54,7 @@ class EngineLoop:
         swap_space: int = 0,
         disk: DiskCache | None = None,
         speculation: Speculation | None = None,
+        num_adapters: int = 0,
     ) -> None:
         places = swap_space // executable.page_bytes
         self.inbox = Inbox()
@@ -73,6 +74,7 @@ class EngineLoop:
             page_len=executable.page_len,
             max_tokens=limits.max_num_batched_tokens,
             max_seqs=limits.max_num_seqs,
+            num_adapters=num_adapters,
         )
         self._pace = Pace(limits.prompt_stretch)
         self.speculation = Speculation([]) if speculation is None else speculation

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, TypedDict
 
 from ..errors import ConfigError, reject_unknown
+from .adapters import AdapterChoice, Adapters, AdapterUse
 from .engine import Ask
 from .sampling.custom import Custom
 from .sampling.parameters import PARAMETERS, as_float
@@ -19,14 +20,16 @@ class Options(TypedDict, total=False):
 
     `max_tokens`: at least 1, by default as many as the context holds. `stop`: the answer ends before the first of these
     strings. `priority`: lower is served sooner, 0 by default; waiting makes up for it. `timeout`: seconds after which
-    the request ends with `DeadlineExceededError`. The others are those of `SamplingParams`; their defaults are the
-    model's (`general.sampling.*` of the file), where it has none the library's.
+    the request ends with `DeadlineExceededError`. `adapters`: which of the model's, by name or path, or names with
+    scales; by default all with the scales of the load. The others are those of `SamplingParams`; their defaults are
+    the model's (`general.sampling.*` of the file), where it has none the library's.
     """
 
     max_tokens: int | None
     stop: str | Sequence[str] | None
     priority: int | None
     timeout: float | None
+    adapters: AdapterChoice | None
     temperature: float | None
     dynatemp_range: float | None
     dynatemp_exponent: float | None
@@ -62,7 +65,7 @@ class ChatOptions(Options, total=False):
 
 
 SAMPLING_NAMES = tuple(field.name for field in fields(SamplingParams))
-NAMES = (*SAMPLING_NAMES, "max_tokens", "stop", "priority", "timeout")
+NAMES = (*SAMPLING_NAMES, "max_tokens", "stop", "priority", "timeout", "adapters")
 CHAT_NAMES = (*NAMES, "chat_template_kwargs")
 
 
@@ -75,6 +78,7 @@ class Plan:
     stop: tuple[str, ...]
     priority: int
     timeout: float | None
+    adapters: AdapterUse
 
     def sample(self, number: int) -> Plan:
         """The plan of the `number`-th of several answers to one prompt: a seed moves on by as much."""
@@ -83,11 +87,14 @@ class Plan:
 
     def ask(self, notify: Callable[[], None] | None = None) -> Ask:
         """The engine's part of it."""
-        return Ask(self.params, self.max_tokens, self.priority, self.timeout, notify)
+        return Ask(self.params, self.max_tokens, self.priority, self.timeout, notify, self.adapters)
 
 
-def resolve(options: Mapping[str, Any], defaults: SamplingParams) -> Plan:
-    """Options over a model's defaults. Raises `ConfigError` for unknown names and for values out of range."""
+def resolve(options: Mapping[str, Any], defaults: SamplingParams, adapters: Adapters) -> Plan:
+    """Options over a model's defaults.
+
+    Raises `ConfigError` for unknown names and for values out of range, `RequestError` for adapters it does not have.
+    """
     reject_unknown(options, NAMES, "keyword")
     return Plan(
         params=defaults.override({name: value for name, value in options.items() if name in SAMPLING_NAMES}),
@@ -95,6 +102,7 @@ def resolve(options: Mapping[str, Any], defaults: SamplingParams) -> Plan:
         stop=_stop_strings(options.get("stop")),
         priority=_whole(options, "priority", -(2**31), 0) or 0,
         timeout=_seconds(options.get("timeout")),
+        adapters=adapters.choose(options.get("adapters")),
     )
 
 

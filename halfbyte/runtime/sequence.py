@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .adapters import NO_ADAPTERS, AdapterUse
 from .cache.prefix_tree import Place
 from .reader import RowReader
 from .sampling.candidates import Best
@@ -53,7 +54,7 @@ class Sequence:
         reader: RowReader | None = None,
         priority: int = 0,
         submitted_at: float = 0.0,
-        seed: bytes = b"",
+        adapters: AdapterUse = NO_ADAPTERS,
     ) -> None:
         assert 0 < len(prompt) <= max_len
         assert (sampler is None) != (reader is None)
@@ -70,7 +71,8 @@ class Sequence:
         self.drafts = self.num_drafted = self.num_accepted = 0
         self.max_len = max_len
         self.page_len = page_len
-        self.seed = seed
+        self.seed = adapters.seed
+        self.adapters = adapters
         self.pages: list[int] = []
         self.place: Place | None = None
         self.ended_at: Place | None = None
@@ -126,7 +128,7 @@ class Sequence:
             sampler=sampler,
             priority=priority,
             submitted_at=submitted_at,
-            seed=self.seed,
+            adapters=self.adapters,
         )
         child.origin = self
         return child

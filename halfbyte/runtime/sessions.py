@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, ResourceError
+from .adapters import AdapterUse
 from .cache.pages import PagePool
 from .cache.prefix_tree import Place, Run
 from .cache.session_file import Session, load, save
@@ -17,19 +18,24 @@ from .loop import EngineLoop
 
 
 class Sessions:
-    """Goes between an engine's prefix tree and session files. The engine computes on between two pages."""
+    """Goes between an engine's prefix tree and session files, with what was computed with the same adapters.
 
-    def __init__(self, engine: Engine) -> None:
+    The engine computes on between two pages.
+    """
+
+    def __init__(self, engine: Engine, adapters: AdapterUse) -> None:
         self._engine = engine
+        self._origin = engine.origin.of(adapters)
+        self._seed = adapters.seed
 
     def save(self, path: str | PathLike[str], ids: TokenIds | None) -> int:
         """Write what is cached of a text, or of all; the number of tokens. Raises as `session_file.save`."""
-        engine, origin = self._engine, self._engine.origin
+        engine, origin, seed = self._engine, self._origin, self._seed
         if ids is not None:
             engine.check_ids(ids)
         pages: list[int] = []
         try:
-            runs = engine.call(lambda loop: _hold(loop, ids, pages))
+            runs = engine.call(lambda loop: _hold(loop, ids, seed, pages))
             save(
                 path,
                 origin.fingerprint,
@@ -48,7 +54,7 @@ class Sessions:
 
         Raises as `session_file.load`, and `ResourceError` where the pages are not enough.
         """
-        engine, origin = self._engine, self._engine.origin
+        engine, origin, seed = self._engine, self._origin, self._seed
         with load(path, origin.fingerprint, page_bytes=engine.page_bytes, about=origin.about) as session:
             _check_runs(session, engine.page_len, path)
             pages: list[int] = []
@@ -58,7 +64,7 @@ class Sessions:
                     data = np.empty(engine.page_bytes, np.uint8)
                     session.read_page(index, data)
                     engine.call(lambda loop, page=page, data=data: loop.executable.write_page(page, data))  # type: ignore[misc]
-                engine.call(lambda loop: _insert(loop, session.runs, pages))
+                engine.call(lambda loop: _insert(loop, session.runs, seed, pages))
             except BaseException:
                 if not engine.closed:
                     engine.call(lambda loop: loop.scheduler.pool.let_go(pages))
@@ -70,22 +76,22 @@ class Sessions:
 # what to let go of in a later one.
 
 
-def _hold(loop: EngineLoop, ids: TokenIds | None, held: list[int]) -> list[SavedRun]:
+def _hold(loop: EngineLoop, ids: TokenIds | None, seed: bytes, held: list[int]) -> list[SavedRun]:
     """The runs to save; their pages are `held` until let go of."""
     pool = loop.scheduler.pool
     if ids is None:
-        runs, pages = _all_runs(pool)
+        runs, pages = _all_runs(pool, seed)
     else:
-        runs, pages = _one_run(pool, np.asarray(ids, np.int32), loop.executable.page_len)
+        runs, pages = _one_run(pool, np.asarray(ids, np.int32), seed, loop.executable.page_len)
     pool.hold(pages)
     held += pages
     return runs
 
 
-def _all_runs(pool: PagePool) -> tuple[list[SavedRun], list[int]]:
+def _all_runs(pool: PagePool, seed: bytes) -> tuple[list[SavedRun], list[int]]:
     number: dict[Run | None, int] = {}
     runs, pages = list[SavedRun](), list[int]()
-    for run in pool.tree.runs():
+    for run in pool.tree.runs(seed):
         number[run] = len(runs)
         tokens = np.frombuffer(b"".join(run.labels), np.int32)
         runs.append(SavedRun(number.get(run.parent, -1), tokens, len(run.pages)))
@@ -93,9 +99,9 @@ def _all_runs(pool: PagePool) -> tuple[list[SavedRun], list[int]]:
     return runs, pages
 
 
-def _one_run(pool: PagePool, ids: NDArray[np.int32], page_len: int) -> tuple[list[SavedRun], list[int]]:
+def _one_run(pool: PagePool, ids: NDArray[np.int32], seed: bytes, page_len: int) -> tuple[list[SavedRun], list[int]]:
     whole = len(ids) // page_len * page_len
-    pages, _ = pool.tree.match(ids[at : at + page_len].tobytes() for at in range(0, whole, page_len))
+    pages, _ = pool.tree.match((ids[at : at + page_len].tobytes() for at in range(0, whole, page_len)), seed)
     return [SavedRun(-1, ids[: len(pages) * page_len], len(pages))] if pages else [], pages
 
 
@@ -122,14 +128,14 @@ def _take(loop: EngineLoop, count: int, held: list[int]) -> None:
     loop.save_evicted()
 
 
-def _insert(loop: EngineLoop, runs: tuple[SavedRun, ...], pages: list[int]) -> None:
+def _insert(loop: EngineLoop, runs: tuple[SavedRun, ...], seed: bytes, pages: list[int]) -> None:
     """Let filled `pages` be found, and let go of them."""
     pool, page_len = loop.scheduler.pool, loop.executable.page_len
     places: list[Place] = []
     index = 0
     kept: list[int] = []
     for run in runs:
-        place = pool.tree.root() if run.parent < 0 else places[run.parent]
+        place = pool.tree.root(seed) if run.parent < 0 else places[run.parent]
         for at in range(0, len(run.tokens), page_len):
             label = np.ascontiguousarray(run.tokens[at : at + page_len], np.int32).tobytes()
             place, page = pool.remember(place, label, pages[index])

@@ -48,7 +48,7 @@ class StepPlan:
 class BatchBuilder:
     """Writes plans into arrays made once: no allocation and no Python per token of context."""
 
-    def __init__(self, *, context: int, page_len: int, max_tokens: int, max_seqs: int) -> None:
+    def __init__(self, *, context: int, page_len: int, max_tokens: int, max_seqs: int, num_adapters: int = 0) -> None:
         self._page_len = page_len
         self._ramp = np.arange(max(context, max_tokens), dtype=np.int32)
         self._ids = np.zeros(max_tokens, np.int32)
@@ -58,6 +58,7 @@ class BatchBuilder:
         self._logit_rows = np.zeros(max_tokens, np.int32)
         self._page_table = np.full((max_seqs, -(-context // page_len)), -1, np.int32)
         self._seq_len = np.zeros(max_seqs, np.int32)
+        self._scales = np.zeros((max_seqs, num_adapters), np.float32) if num_adapters else None
         self._rows: list[tuple[list[int], int]] = [([], 0)] * max_seqs
         self._shape = (0, 0, 0)
         self._view = self._cut(*self._shape)
@@ -72,6 +73,8 @@ class BatchBuilder:
                 self._put_many(t, s, sequence, num_tokens)
             self._put_pages(s, sequence)
             self._seq_len[s] = sequence.num_computed + num_tokens
+            if self._scales is not None:
+                self._scales[s] = 0 if sequence.adapters.scales is None else sequence.adapters.scales
             t += num_tokens
             if num_rows == 1:
                 self._logit_rows[r] = t - 1
@@ -122,4 +125,5 @@ class BatchBuilder:
             page_table=self._page_table[:s],
             seq_len=self._seq_len[:s],
             logit_rows=self._logit_rows[:r],
+            adapter_scales=None if self._scales is None else self._scales[:s],
         )

@@ -23,6 +23,7 @@ READS = {
     "conv": ("values",),
     "attention": ("q", "keys", "values"),
     "elementwise": ("a", "b"),
+    "add_scaled": ("b", "out"),
     "take_rows": ("x",),
 }
 WRITES = {
@@ -41,6 +42,7 @@ WRITES = {
     "conv": ("out",),
     "attention": ("out",),
     "elementwise": ("out",),
+    "add_scaled": ("out",),
     "take_rows": ("out",),
 }
 
@@ -70,7 +72,7 @@ def touches(runner):
                 if meant == 0:  # an operand that this call does without
                     continue
                 begin = operands[operand]
-                name = meant.value if isinstance(meant, Ref) else f"at {begin}"
+                name = placed.plan.root(meant.value) if isinstance(meant, Ref) else f"at {begin}"
                 result.append(Touch(index, name, begin, begin + size_of(placed, call, operand), writes))
     return result
 

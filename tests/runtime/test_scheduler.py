@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from halfbyte.runtime.adapters import AdapterUse
 from halfbyte.runtime.sequence import PATIENCE_S
 from tests.runtime.simulated import CONTEXT, END, N_PAGES, Simulation, counts, forked, growing, reading
 
@@ -89,7 +90,7 @@ def test_adapters_share_no_beginnings():
     it = Simulation()
     it.add(growing(9))
     it.run()
-    other = growing(9, seed=b"another adapter")
+    other = growing(9, adapters=AdapterUse(seed=b"another"))
     it.add(other)
     it.run()
     assert other.num_cached == 0

@@ -104,9 +104,10 @@ class Session:
         """Raise `ConfigError` that says what differs where the session belongs to another model or other options."""
         if self._header.fingerprint == fingerprint:
             return
-        differ = [key for key in about if self.about.get(key) != about[key]]
+        keys = dict.fromkeys((*about, *self.about))
+        differ = [key for key in keys if self.about.get(key) != about.get(key)]
         theirs = ", ".join(f"{key} {self.about.get(key)!r}" for key in differ) or "another file of the model"
-        ours = f" where now it is {', '.join(f'{key} {about[key]!r}' for key in differ)}" if differ else ""
+        ours = f" where now it is {', '.join(f'{key} {about.get(key)!r}' for key in differ)}" if differ else ""
         raise ConfigError(
             f"{self._path}: this session was saved with {theirs}{ours}; load the model as it was then", key="path"
         )

@@ -31,7 +31,7 @@ class LoadCheck:
         if not self._last:
             return
         try:
-            verify(self._check, self._check.of_kernels(llm.logits))
+            verify(self._check, self._check.of_kernels(lambda ids: llm.logits(ids, adapters=[])))
         except BaseException:
             llm.close()
             raise
