@@ -71,7 +71,6 @@ class Sequence:
         self.drafts = self.num_drafted = self.num_accepted = 0
         self.max_len = max_len
         self.page_len = page_len
-        self.seed = adapters.seed
         self.adapters = adapters
         self.pages: list[int] = []
         self.place: Place | None = None
@@ -84,6 +83,11 @@ class Sequence:
         self.done = False
         self.gone = False
         self.put_back = False
+
+    @property
+    def seed(self) -> bytes:
+        """Where its text begins in the prefix tree."""
+        return self.adapters.seed
 
     @property
     def num_new(self) -> int:

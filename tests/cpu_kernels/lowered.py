@@ -60,7 +60,7 @@ def touches(runner):
     """Every stretch of memory that every call reads or writes; the logits are at 0."""
     placed = runner._placed
     result = []
-    for index, (call, words) in enumerate(zip(placed.plan.lowering.calls, placed.words[: placed.length], strict=True)):
+    for index, (call, words) in enumerate(zip(placed.calls, placed.words[: placed.length], strict=True)):
         operands = dict(zip(LAYOUTS[call.layout].names, words[3:].tolist(), strict=False))
         counted = call.operands.get("count")
         if isinstance(counted, Count) and (route := placed.plan.lowering.route_of(counted.value)):
