@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from ..errors import ConfigError, RequestError, nearest
 from .sampling.parameters import as_float
 
+MOST = float(np.finfo(np.float32).max)
+"""Of a scale."""
 Name = str | PathLike[str]
 AdapterChoice = Name | Sequence[Name] | Mapping[str, float]
 """Of the adapters a model has: one or several by name or path, with the scales of the load, or names with scales."""
@@ -103,6 +105,6 @@ class Adapters:
 def check_scale(scale: Any) -> float:
     """A number that a float32 holds. Raises `ConfigError`."""
     number = isinstance(scale, Real) and not isinstance(scale, bool)
-    if not (number and abs(as_float(scale)) <= np.finfo(np.float32).max):
+    if not (number and abs(as_float(scale)) <= MOST):
         raise ConfigError(f"the scale of an adapter must be a finite number, not {scale!r}", key="adapters")
     return float(scale)

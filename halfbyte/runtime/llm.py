@@ -221,8 +221,10 @@ class LLM:
         return Sessions(self._engine, self._engine.adapters.choose(adapters)).load(path)
 
     def info(self) -> dict[str, str | int]:
-        """Facts for people: those of the executable, the context, and how many pages are free, cached, used."""
-        return {**self._engine.facts, "context": self.context, **asdict(self._engine.status())}
+        """Facts for people: those of the executable, the context, adapters, and pages free, cached, used."""
+        facts = {**self._engine.facts, "context": self.context, **asdict(self._engine.status())}
+        adapters = self._engine.adapters
+        return facts | {"adapters": adapters.by_default.text or "none"} if adapters.loaded else facts
 
     def metrics(self) -> Metrics:
         """Queues, pages, rates, waits, and what became of requests; takes some 100 us and holds up nothing."""

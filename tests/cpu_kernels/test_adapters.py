@@ -8,13 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from halfbyte.cpu_kernels import executable
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.adapt import adapt
 from halfbyte.model.adapter import read_adapter
 from halfbyte.model.reference import ReferenceExecutable
+from tests.cpu_kernels.kernel_sets import DETECTED, ready
 from tests.cpu_kernels.lowered import overlapping_lives, races
-from tests.cpu_kernels.programs import IDS, MIXED, N_PAGES, PAGE_LEN, VOCAB, build, distance, poison
+from tests.cpu_kernels.programs import IDS, MIXED, N_PAGES, PAGE_LEN, VOCAB, distance, poison
 from tests.model.adapters import make_adapter
 from tests.model.batches import run_all, step
 from tests.model.tiny import make_tiny_gguf
@@ -40,6 +42,13 @@ def models(request, tmp_path_factory):
         with open_gguf(path) as file:
             adapters.append(read_adapter(file, "llama", plain.program))
     return plain, adapt(plain, adapters)
+
+
+def build(model, threads=1):
+    ready()
+    return executable.build(
+        model.program, model.weights, n_pages=N_PAGES, max_tokens=160, isa=DETECTED, threads=threads
+    )
 
 
 def with_scales(batch, *scales):

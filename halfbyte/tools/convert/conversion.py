@@ -23,6 +23,7 @@ from .blueprint import check_fit
 from .checkpoint_folder import CheckpointFolder
 from .general import general_metadata
 from .job import BeyondRange, Progress, beyond_half, write_tensors
+from .merged_source import merged_source
 from .plan import ConversionPlan, plan_tensors, widened
 from .quantized import plain_source
 from .report import ConversionReport
@@ -68,7 +69,10 @@ class Conversion:
     def _open_source(self) -> TensorSource:
         source = self.folder.tensors()
         self.folder.check_index(source)
-        return plain_source(source, self.folder.config.given)
+        source = plain_source(source, self.folder.config.given)
+        for adapter in self.choices.merge_lora:
+            source = merged_source(source, adapter)
+        return source
 
     def _plan(self) -> ConversionPlan:
         checkpoint, config = ARCHS[self.arch].checkpoint, self.folder.config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,10 @@ from .tensor_source import SourceTensor, TensorSource
 from .torch_file import TorchFile
 from .values import Floats, as_floats, check_is_weight
 
-_FILES = {"adapter_model.safetensors": SafetensorsFile, "adapter_model.bin": TorchFile}
+_FILES: dict[str, Callable[[Path], TensorSource]] = {
+    "adapter_model.safetensors": SafetensorsFile,
+    "adapter_model.bin": TorchFile,
+}
 _NAME = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<half>[AB])(?:\.\w+)?\.weight")
 _EMBEDDING = re.compile(r".*\.lora_embedding_[AB](\.\w+)?")
 _SHOWN = 8

@@ -26,6 +26,8 @@ _REFUSED: dict[str, Callable[[Any], bool]] = {
     "layer_replication": bool,
     "alora_invocation_tokens": bool,
     "arrow_config": bool,
+    "monteclora_config": bool,
+    "kasa_config": bool,
     "bias": lambda value: value not in (None, "none"),
     "init_lora_weights": lambda value: value is not None and value not in _INITS,
 }
