@@ -15,8 +15,8 @@ from halfbyte.tools.convert.conversion import Conversion, ConversionChoices
 from tests.tools.convert.real_checkpoint import rebuild
 
 TEXT = """The lighthouse keeper counted the steps each morning, though she had known their number for thirty years.
-There were two hundred and twelve of them, worn in the middle like old spoons. At the top she cleaned the glass, wound the
-clock, and wrote the weather into a book that nobody would read: wind from the west, sea grey, three boats before noon.
+There were two hundred and twelve of them, worn in the middle like old spoons. At the top she cleaned the glass, wound
+the clock, and wrote the weather into a book nobody would read: wind from the west, sea grey, three boats before noon.
 
 In 1987 a young man came to replace the lamp with one that needed no keeper. He was polite about it. He asked whether
 she would miss the work, and she said that work does not mind being missed; it is the mornings that do. They drank tea
