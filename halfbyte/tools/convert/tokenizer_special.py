@@ -56,7 +56,10 @@ def _by_text(files: TokenizerFiles, name: str, ids: Mapping[str, int]) -> int | 
 def _by_number(files: TokenizerFiles, name: str, n_vocab: int) -> list[int]:
     """Ids of the first file that has some, those of generation before those of the model."""
     for file in _ID_FILES:
-        given: Any = files.tree(file).get(f"{name}_token_id")
+        key, tree = f"{name}_token_id", files.tree(file)
+        # Models that see too keep those of their language model apart.
+        inner = tree.get("text_config") or {}
+        given: Any = tree[key] if tree.get(key) is not None else inner.get(key)
         numbers = given if isinstance(given, list) else [given]
         found = [i for i in numbers if isinstance(i, int) and not isinstance(i, bool) and i >= 0]
         if found and max(found) >= n_vocab:
