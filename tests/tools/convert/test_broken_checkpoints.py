@@ -130,10 +130,10 @@ class TestConfig:
     def test_with_other_settings_that_make_no_sense(self, folder, key, value, kind):
         refused(with_config(folder, **{key: value}), kind, r"config\.json")
 
-    @pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "intermediate_size", "num_key_value_heads"])
     def test_that_asks_for_more_than_there_is_memory(self, folder):
         refused(with_config(folder, head_dim=2**31 - 1, rope_scaling=LLAMA3), FormatError, r"config\.json.*head_dim")
 
+    @pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "intermediate_size", "num_key_value_heads"])
     def test_that_does_not_fit_the_tensors(self, folder, key):
         refused(with_config(folder, **{key: config()[key] * 2}), FormatError, r"checkpoint")
 
