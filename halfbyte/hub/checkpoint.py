@@ -14,7 +14,7 @@ from .huggingface import fetch_files, parse_reference
 from .store import obtain
 
 CONFIG = "config.json"
-_WANTED = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken")
+_WANTED = ("*.json", "*.jinja", "tokenizer.model", "spiece.model", "*.tiktoken")
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 """The first kind that a repository has."""
 

@@ -154,9 +154,13 @@ def test_flags_of_the_configuration_count_where_the_tokenizer_is_silent(
 
 def test_special_ids_come_from_texts_and_then_from_numbers(tmp_path: Path) -> None:
     config = {"eos_token": "<|im_end|>", "pad_token": None}
-    more = {"bos_token_id": 421, "eos_token_id": [420, 422, 423], "pad_token_id": 420}
+    more = {"eos_token_id": [420, 422, 423], "pad_token_id": 420}
     folder = checkpoint(
-        tmp_path, byte_level(), tokenizer_config=config, generation_config=more, config={"bos_token_id": 3}
+        tmp_path,
+        byte_level(),
+        tokenizer_config=config,
+        generation_config=more,
+        config={"text_config": {"bos_token_id": 421}},
     )
     (folder / "special_tokens_map.json").write_text('{"mask_token": {"content": "<tool>"}, "eos_token": "<tool>"}')
     ours, metadata = through_a_file(folder, 424)
