@@ -5,9 +5,25 @@ import re
 import pytest
 
 from halfbyte.cpu_kernels.instruction import BARRIER
+from halfbyte.cpu_kernels.lower import Lowering
+from halfbyte.cpu_kernels.packing import PackedWeight
 from halfbyte.cpu_kernels.place import Plan
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
+from halfbyte.model.check import check
+from halfbyte.model.program import (
+    Act,
+    Add,
+    Embed,
+    GatedAct,
+    LayerNorm,
+    Linear,
+    Mul,
+    Program,
+    RmsNorm,
+    Softcap,
+    TakeRows,
+)
 from tests.cpu_kernels.lowered import barriers, overlapping_lives, races, touches
 from tests.cpu_kernels.programs import ARCHS, MIXED, build
 from tests.model.tiny import make_tiny_gguf
@@ -122,3 +138,37 @@ def test_deeper_models_need_no_more_memory_between_ops(lowered):
     plan = lowered(weights="q4_1")._placed.plan
     assert lowered(weights="q4_1", n_layers=9)._placed.plan.sizes == plan.sizes
     assert sum(plan.sizes) < sum(plan.bytes_of(name) for name in plan.piece_of) / 3
+
+
+D = 64
+QUANTIZING = {
+    "layer_norm": LayerNorm("s", "w", "y", 1e-6, "b"),
+    "act_gelu": Act("s", "y", "gelu"),
+    "gated_swiglu_oai": GatedAct("s", "x", "y", "swiglu_oai"),
+    "mul": Mul("s", "x", "y"),
+}
+
+
+@pytest.mark.parametrize("kernel", list(QUANTIZING))
+def test_what_only_quantized_matrices_read_is_quantized_where_it_is_made(kernel):
+    ops = (Embed("table", "x"), Softcap("x", "s", 3.0), QUANTIZING[kernel], TakeRows("x", "r"), Linear("y", "m", "z"))
+    ops += (TakeRows("z", "asked"), Add("asked", "r", "last"))
+    program = Program(ops, dict.fromkeys(["x", "s", "y", "r", "z", "asked", "last"], D), (), "last", D)
+    check(program)
+    lowering = Lowering(program, {"m": PackedWeight("q8_0", D, D, 0)}, {"table": "f32"}, 8)
+    made = {call.kernel: call for call in lowering.calls}
+    assert "quantize" not in made
+    assert made[kernel].writes == ("y#q",)
+    assert made[kernel].operands["out"] == 0
+
+
+@pytest.mark.parametrize("norm", [RmsNorm("s", "w", "y", 1e-6), LayerNorm("s", "w", "y", 1e-6)], ids=["rms", "layer"])
+def test_a_sum_is_computed_by_the_norm_behind_it(norm):
+    ops = (Embed("table", "x"), Softcap("x", "c", 3.0), Add("x", "c", "s"), norm, Add("s", "y", "z"))
+    ops += (TakeRows("z", "asked"), Linear("asked", "m", "last"))
+    program = Program(ops, dict.fromkeys(["x", "c", "s", "y", "z", "asked", "last"], D), (), "last", D)
+    check(program)
+    lowering = Lowering(program, {"m": PackedWeight("f32", D, D, 0)}, {"table": "f32"}, 8)
+    kernels = [call.kernel for call in lowering.calls]
+    assert kernels.count("add") == 1
+    assert {"s", "y"} <= {name for call in lowering.calls if "norm" in call.kernel for name in call.writes}
