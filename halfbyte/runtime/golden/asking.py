@@ -59,10 +59,11 @@ def ids_of_texts(tokenizer: Tokenizer | None) -> tuple[Ints | None, ...]:
 
 
 def choose_prompt(bound: BoundModel, tokenizer: Tokenizer | None) -> Ints:
-    """The beginning of a text, or any ids where there is no tokenizer."""
+    """The beginning of a text, or any ids where no tokenizer gives some that the model has."""
     n = min(PROMPT_TOKENS, bound.context)
-    if tokenizer is not None:
-        return np.array(tokenizer.encode(PROMPT)[:n], np.int32)
+    ids = [] if tokenizer is None else tokenizer.encode(PROMPT)[:n]
+    if ids and max(ids) < bound.program.vocab_size:
+        return np.array(ids, np.int32)
     return np.random.default_rng(0).integers(0, bound.program.vocab_size, n).astype(np.int32)
 
 

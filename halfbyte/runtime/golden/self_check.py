@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...errors import CheckError
+from ...errors import CheckError, FormatError
 from ...formats import GGUFFile
 from ...model import bind
 from ...model.backend import Progress
-from .asking import ask, reference_rows, tokenizer_of
+from .asking import ask, reference_rows, tokenizer_of, width
 from .finding import Finding, Part
 from .replay import compare_ids, compare_round_trips, compare_rows, compare_tensors
 from .rows import Floats, Ints
 from .sums import layout
 from .tolerance import tolerance_of
-from .vectors import read
+from .vectors import PREFIX, read
 
 Answer = Callable[[Ints], Floats]
 """Kernels: ids i32[T] to logits f32[T, V], of an encoder states [T, D]."""
@@ -33,6 +33,14 @@ class SelfCheck:
         """Whether the file has golden vectors of other tensors: a program that rewrote it has copied them."""
         self.recorded = found is not None and not self.stale
         self._golden = found if found is not None and self.recorded else ask(file, progress)
+        self._refuse_what_does_not_fit()
+
+    def _refuse_what_does_not_fit(self) -> None:
+        golden, program = self._golden, self._bound.program
+        fits = golden.prompt.max() < program.vocab_size and len(golden.prompt) <= self._bound.context
+        fits &= golden.rows.columns.min() >= 0 and golden.rows.columns.max() < width(self._bound)
+        if not fits or (self.recorded and len(golden.tensors) != len(self._file.tensors)):
+            raise FormatError(f"{PREFIX}* are not of this model: the file is damaged", path=self._file.path)
 
     @property
     def encoder(self) -> bool:

@@ -115,6 +115,7 @@ def read(file: GGUFFile) -> GoldenVectors | None:
     sound = isinstance(texts, StringArray) and len(texts) == len(lengths) and len(arrays["layout"]) == 1
     sound &= sum(length for length in lengths if length > 0) <= len(arrays["text_ids"])
     sound &= len(columns) > 0 and len(arrays["sample"]) >= n * len(columns)
+    sound &= n <= PROMPT_TOKENS
     if not sound or any(len(arrays[name]) < n for name in _PER_ROW):
         raise FormatError(f"{PREFIX}*: the arrays contradict each other: the file is damaged", path=file.path)
     sample = arrays["sample"][: n * len(columns)].reshape(n, -1)

@@ -160,13 +160,30 @@ def test_blank_vectors_count_as_none(tmp_path):
 @pytest.mark.parametrize(
     "broken",
     [
+        {"columns": np.full(16, 300, np.int32)},
+        {"columns": np.full(16, -1, np.int32)},
+        {"prompt": np.full(12, 300, np.int32)},
+        {"tensors": np.zeros(3, np.uint32)},
+    ],
+    ids=["beyond the row", "before the row", "no token", "few tensors"],
+)
+def test_vectors_that_are_not_of_the_model_are_a_damaged_file(golden, new, broken):
+    changed(golden, new, {PREFIX + key: value for key, value in broken.items()})
+    with open_gguf(new) as file, pytest.raises(FormatError, match=r"halfbyte\.check"):
+        SelfCheck(file)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"prompt": np.zeros(13, np.int32), "best": np.zeros(13, np.int32)},
         {"best": np.zeros(3, np.int32)},
         {"columns": np.zeros(0, np.int32)},
         {"text_lengths": np.full(11, 2000, np.int32)},
         {"sample": "text"},
         {"texts": ["one"]},
     ],
-    ids=lambda broken: next(iter(broken)),
+    ids=lambda broken: " ".join(broken),
 )
 def test_vectors_that_contradict_each_other_are_a_damaged_file(golden, new, broken):
     changed(golden, new, {PREFIX + key: value for key, value in broken.items()})
