@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from .runtime.async_stream import AsyncStream
     from .runtime.cache.explain import CacheReport
     from .runtime.completion import Completion, StreamEvent
+    from .runtime.embedder import Embedder
     from .runtime.llm import LLM
     from .runtime.load import load
+    from .runtime.load_embedder import load_embedder
     from .runtime.metrics.metrics import Metrics
     from .runtime.sampling.logprobs import TokenLogprobs
     from .runtime.sampling.params import SamplingParams
@@ -45,6 +47,7 @@ _LAZY = {
     "AsyncStream": ".runtime.async_stream",
     "CacheReport": ".runtime.cache.explain",
     "Completion": ".runtime.completion",
+    "Embedder": ".runtime.embedder",
     "Score": ".runtime.score",
     "Metrics": ".runtime.metrics.metrics",
     "SamplingParams": ".runtime.sampling.params",
@@ -53,6 +56,7 @@ _LAZY = {
     "Timings": ".runtime.timings",
     "TokenLogprobs": ".runtime.sampling.logprobs",
     "load": ".runtime.load",
+    "load_embedder": ".runtime.load_embedder",
 }
 
 __all__ = [
@@ -65,6 +69,7 @@ __all__ = [
     "ConfigError",
     "ContextExceededError",
     "DeadlineExceededError",
+    "Embedder",
     "FormatError",
     "HalfbyteError",
     "KvBudgetExceededError",
@@ -81,6 +86,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "load",
+    "load_embedder",
 ]
 
 

@@ -22,6 +22,7 @@ PUBLIC = [
     "ConfigError",
     "ContextExceededError",
     "DeadlineExceededError",
+    "Embedder",
     "FormatError",
     "HalfbyteError",
     "KvBudgetExceededError",
@@ -38,6 +39,7 @@ PUBLIC = [
     "UnsupportedError",
     "__version__",
     "load",
+    "load_embedder",
 ]
 
 METHODS = [

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Argument:
-    """A value given by its place. `default` None makes it required, unless `optional` says otherwise."""
+    """A value given by its place, or `many` as a list that may be empty.
+
+    `default` None makes it required, unless `optional` or `many` says otherwise.
+    """
 
     name: str
     what: str
     default: str | None = None
     optional: bool = False
+    many: bool = False
 
     @property
     def required(self) -> bool:
         """Whether leaving it out is an error."""
-        return self.default is None and not self.optional
+        return self.default is None and not self.optional and not self.many
 
     @property
     def help(self) -> str:

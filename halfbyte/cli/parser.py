@@ -31,7 +31,7 @@ def parse(command: Command, words: Sequence[str]) -> argparse.Namespace | None:
     parser.add_argument("-h", "--help", action="store_true")
     for argument in command.arguments:
         # All optional to argparse: it counts missing ones before it looks at --help.
-        parser.add_argument(argument.name.lower(), nargs="?", default=argument.default)
+        parser.add_argument(argument.name.lower(), nargs="*" if argument.many else "?", default=argument.default)
     for option in command.options:
         flags = [flag for flag in (option.short, option.flag) if flag]
         if option.kind is bool:
@@ -104,7 +104,8 @@ def help_text(command: Command) -> str:
 
 
 def _placeholder(argument: Argument) -> str:
-    return argument.name if argument.required else f"[{argument.name}]"
+    name = f"{argument.name}..." if argument.many else argument.name
+    return name if argument.required else f"[{name}]"
 
 
 def _flags(option: Option) -> str:

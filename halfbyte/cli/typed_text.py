@@ -16,7 +16,7 @@ PATIENCE_S = 2.0
 def message(given: str | None, *, what: str) -> str:
     """The text given, with what is piped in behind it; `-` stands for the pipe alone. Raises `UsageError` for none."""
     piped = "" if given is not None and given != "-" and not _has_pipe() else _piped()
-    parts = [_clean(given)] if given and given != "-" else []
+    parts = [clean(given)] if given and given != "-" else []
     text = "\n".join([*parts, piped] if piped else parts)
     if not text:
         raise UsageError(f"no {what}: give one in quotes, or pipe text in")
@@ -47,6 +47,6 @@ def _explain_waiting() -> None:
         terminal.note("waiting for piped text; if none is meant to come, add < /dev/null")
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Bytes of the command line that were not UTF-8 come as lone surrogates, which no tokenizer takes."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -68,6 +68,11 @@ class BareModel:
         """V."""
         return self.program.vocab_size
 
+    @property
+    def width(self) -> int:
+        """Of a row of logits: V, or D of an encoder, which has states instead."""
+        return self.program.widths[self.program.logits]
+
     def logits(
         self,
         ids: NDArray[np.int32],
@@ -94,7 +99,7 @@ class BareModel:
             logit_rows=np.asarray(rows, np.int32) - np.int32(start),
         )
         if out is None:
-            out = np.empty((len(rows), self.vocab_size), np.float32)
+            out = np.empty((len(rows), self.width), np.float32)
         self._check_whole()
         self.executable.run(batch, out)
         return out

@@ -28,6 +28,7 @@ from .guarded import GuardedExecutable
 from .limits import EngineLimits
 from .llm import LLM
 from .origin import Origin
+from .purpose import check_writes
 from .sampling.params import recommended
 from .sizes import parse_bytes
 from .speculation.speculation import Speculation
@@ -50,9 +51,9 @@ def load(model: str | PathLike[str], *, progress: Progress | None = None, **opti
         raise ConfigError(f"progress must be a function of (what, done, total), not {progress!r}", key="progress")
     config = LoadConfig(**options)
     builder = BACKENDS[config.backend]
-    path = _locate(model, progress)
-    draft = None if config.draft_model is None else _locate(config.draft_model, progress)
-    adapters = [(file, _locate(file.path, progress)) for file in adapter_files(config.adapters)]
+    path = locate(model, progress)
+    draft = None if config.draft_model is None else locate(config.draft_model, progress)
+    adapters = [(file, locate(file.path, progress)) for file in adapter_files(config.adapters)]
     with open_gguf(path) as file:
         check = LoadCheck(file, config, progress) if config.check else None
         llm = _wire(file, config, builder, progress, draft, adapters)
@@ -70,6 +71,7 @@ def _wire(
     files: Sequence[tuple[AdapterFile, Path]],
 ) -> LLM:
     bound, adapters = load_adapters(files, bind(file), str(file.metadata["general.architecture"]))
+    check_writes(bound.program, file.path)
     config = _fit_context(config, bound.spec.context_length)
     job = Job(bound.program, bound.weights, config, progress)
     check_memory(job)
@@ -140,7 +142,8 @@ def _close_unused(executable: Future[Executable]) -> None:
         executable.result().close()
 
 
-def _locate(model: str | PathLike[str], progress: Progress | None) -> Path:
+def locate(model: str | PathLike[str], progress: Progress | None) -> Path:
+    """The file that a model's name stands for, fetched if need be."""
     from ..hub import resolve
 
     if not isinstance(model, (str, PathLike)):
