@@ -19,7 +19,7 @@ def blocks(language: str) -> list[str]:
 def row(title: str) -> set[str]:
     """The code words of the table row that `title` starts."""
     line = next(line for line in README.splitlines() if line.startswith(f"| {title} |"))
-    return set(re.findall(r"`(\w+)`", line))
+    return set(re.findall(r"`([\w-]+)`", line))
 
 
 def test_the_python_example_runs(tmp_path, capsys):

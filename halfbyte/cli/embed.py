@@ -17,7 +17,9 @@ AT_A_TIME = 64
 """Texts between two pieces of output."""
 
 FILE = Option("--file", str, "Read texts from this file, one a line", "path of a UTF-8 text", otherwise="none")
-POOLING = Option("--pooling", str, "What becomes of a text's tokens: mean, cls or last", "name", otherwise="as the file says")
+POOLING = Option(
+    "--pooling", str, "What becomes of a text's tokens: mean, cls or last", "name", otherwise="as the file says"
+)
 TRUNCATE = Option("--truncate", bool, "Cut texts that are longer than the model reads, instead of refusing them")
 RAW = Option("--raw", bool, "Print vectors as the model makes them, not of length 1")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from .program import Add, Linear, Mul, Op, RmsNorm, Scale, TakeRows
+from .program import Act, Activation, Add, AddVector, LayerNorm, Linear, Mul, Op, RmsNorm, Scale, TakeRows
 from .row_range import RowRange
 from .spec import ModelSpec
 
@@ -33,7 +33,14 @@ class Appender:
     def norm(self, x: str, stem: str, groups: int = 1) -> str:
         """`x` normed by the weight `stem`."""
         out = self.value(stem, self.widths[x])
-        self.ops.append(RmsNorm(x, f"{self.named(stem)}.weight", out, self.spec.rms_eps, groups))
+        self.ops.append(RmsNorm(x, f"{self.named(stem)}.weight", out, self.spec.norm_eps, groups))
+        return out
+
+    def layer_norm(self, x: str, stem: str) -> str:
+        """`x` normed by the weight and bias `stem`."""
+        out, name = self.value(stem, self.widths[x]), self.named(stem)
+        bias = f"{name}.bias"
+        self.ops.append(LayerNorm(x, f"{name}.weight", out, self.spec.norm_eps, bias if bias in self.tensors else None))
         return out
 
     def linear(self, x: str, stem: str, n: int) -> str:
@@ -70,6 +77,18 @@ class Appender:
         """`a + b`."""
         out = self.value(f"{b.rpartition('.')[2]}_sum", self.widths[a])
         self.ops.append(Add(a, b, out))
+        return out
+
+    def add_vector(self, x: str, vector: str, stem: str) -> str:
+        """`x` and the weight `vector` in every row."""
+        out = self.value(stem, self.widths[x])
+        self.ops.append(AddVector(x, vector, out))
+        return out
+
+    def act(self, x: str, act: Activation) -> str:
+        """`act(x)`."""
+        out = self.value(f"{x.rpartition('.')[2]}_act", self.widths[x])
+        self.ops.append(Act(x, out, act))
         return out
 
     def mul(self, a: str, b: str, stem: str) -> str:

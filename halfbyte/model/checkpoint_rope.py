@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ..errors import UnsupportedError
 from .checkpoint_config import CheckpointConfig
 from .decoder_checkpoint import head_size
+from .rope import YARN_CUT
 
 BASE = 10000.0
 SCALED = ("default", "linear", "yarn")
@@ -74,7 +75,7 @@ def _yarn(config: CheckpointConfig, section: CheckpointConfig) -> dict[str, obje
         if section.has(theirs):
             metadata[f"rope.scaling.{ours}"] = section.number(theirs)
     if not section.flag("truncate", True):
-        metadata["rope.scaling.yarn_truncate"] = False
+        metadata[YARN_CUT] = False
     usual = _magnitude(factor, 1.0)
     scales = [section.number(key, 0.0, low=0.0) for key in ("mscale", "mscale_all_dim")]
     if section.has("attention_factor"):

@@ -11,6 +11,7 @@ from .program import (
     Combine,
     Dispatch,
     Embed,
+    EmbedPositions,
     ExpertLinear,
     GatedAct,
     KvLayer,
@@ -22,7 +23,8 @@ from .program import (
     ShortConv,
     Softcap,
 )
-from .read_spec import TOKEN_EMBD
+from .read_spec import POSITION_EMBD, TOKEN_EMBD, TOKEN_TYPES
+from .row_range import RowRange
 from .spec import LayerSpec
 
 
@@ -33,6 +35,19 @@ class ProgramBuilder(Appender):
         """[T, D] from ids."""
         out = self.value("embd", self.spec.n_embd)
         self.ops.append(Embed(TOKEN_EMBD, out, self.spec.embedding_scale))
+        return out
+
+    def embed_first_type(self) -> str:
+        """[T, D] from ids, and what the first token type adds where the file has types."""
+        x = self.embed()
+        if TOKEN_TYPES not in self.tensors:
+            return x
+        return self.add_vector(x, RowRange(TOKEN_TYPES, 0, 1).name, "typed_embd")
+
+    def positions(self) -> str:
+        """[T, D] from positions."""
+        out = self.value("position_embd", self.spec.n_embd)
+        self.ops.append(EmbedPositions(POSITION_EMBD, out, self.spec.context_length))
         return out
 
     def attention(self, x: str, *, norm: Literal["none", "heads", "rows"] = "none") -> str:
@@ -114,7 +129,7 @@ class ProgramBuilder(Appender):
         return out
 
     def short_conv(self, x: str) -> str:
-        """A filter over the last tokens between two gates, as LFM2 has it; projected."""
+        """[T, D], not yet projected: a filter over the last tokens between two gates, as LFM2 has it."""
         n_embd, taps = self.spec.n_embd, self.spec.layers[self._layer].taps
         assert taps is not None, "the layer has attention"
         parts = {"conv_before": n_embd, "conv_after": n_embd, "conv_x": n_embd}
@@ -123,7 +138,7 @@ class ProgramBuilder(Appender):
         self.ops.append(KvWrite(None, kept, self._layer))
         filtered = self.value("conv", n_embd)
         self.ops.append(ShortConv(f"{self.named('shortconv.conv')}.weight", filtered, self._layer, taps))
-        return self.linear(self.mul(after, filtered, "conv_gated"), "shortconv.out_proj", n_embd)
+        return self.mul(after, filtered, "conv_gated")
 
     def feed_forward(self, x: str, *, fused: bool = False) -> str:
         """`down(act(gate(x)) * up(x))`; `fused`: the file has the gate above the other in one matrix."""
@@ -136,10 +151,10 @@ class ProgramBuilder(Appender):
         self.ops.append(GatedAct(gate, up, gated, self.spec.act))
         return self.linear(gated, "ffn_down", self.spec.n_embd)
 
-    def finish(self, x: str) -> Program:
+    def finish(self, x: str, norm: str = "output_norm") -> Program:
         """Norm, head and softcap; a file without a head uses the embedding for it."""
         spec = self.spec
-        x = self.norm(x, "output_norm")
+        x = self.norm(x, norm)
         logits = self.value("logits", spec.n_vocab)
         head = "output.weight" if "output.weight" in self.tensors else TOKEN_EMBD
         self.ops.append(Linear(x, head, logits, "output.bias" if "output.bias" in self.tensors else None))

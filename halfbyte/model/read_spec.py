@@ -12,6 +12,8 @@ from .rope import Factors, read_rope
 from .spec import Experts, LayerSpec, ModelSpec
 
 TOKEN_EMBD = "token_embd.weight"
+POSITION_EMBD = "position_embd.weight"
+TOKEN_TYPES = "token_types.weight"
 _MAX_LAYERS = 512
 _MAX_WIDTH = 1 << 20
 _MAX_HEAD_SIZE = 1 << 12
@@ -20,24 +22,27 @@ _MAX_HEAD_SIZE = 1 << 12
 def read_spec(
     gguf: GGUFFile,
     metadata: Metadata,
-    rope: Literal["norm", "neox"],
+    rope: Literal["norm", "neox"] | None,
     factors: Factors | None = None,
     experts: Experts | None = None,
+    *,
+    encoder: bool = False,
+    fewest_kv_heads: int = 1,
 ) -> ModelSpec:
     """A spec whose layers are all alike but for head counts and widths; problems are left in `metadata`.
 
     `experts` are those of an architecture that may have some (`read_experts`). Raises `UnsupportedError` for experts
-    of any other and for attention that looks ahead.
+    of any other, and for attention that looks ahead where it should not or the other way round.
     """
-    _refuse_what_we_lack(metadata, experts)
+    _refuse_what_we_lack(metadata, experts, encoder)
     n_layers = metadata.integer("block_count", high=_MAX_LAYERS)
     n_embd = metadata.integer("embedding_length", high=_MAX_WIDTH)
     heads = metadata.per_layer("attention.head_count", n_layers)
-    kv_heads = metadata.per_layer("attention.head_count_kv", n_layers, heads)
+    kv_heads = metadata.per_layer("attention.head_count_kv", n_layers, heads, low=fewest_kv_heads)
     widths = metadata.per_layer("feed_forward_length", n_layers)
     _check_heads(metadata, heads, kv_heads)
     key_length, value_length = _read_head_sizes(metadata, n_embd, heads[0])
-    table = read_rope(metadata, rope, read_n_rot(metadata, key_length), factors)
+    table = None if rope is None else read_rope(metadata, rope, read_n_rot(metadata, key_length), factors)
     return ModelSpec(
         arch=metadata.arch,
         name=str(metadata.values.get("general.name", metadata.arch)),
@@ -46,23 +51,25 @@ def read_spec(
         n_vocab=_read_n_vocab(gguf, metadata),
         key_length=key_length,
         value_length=value_length,
-        rms_eps=metadata.number("attention.layer_norm_rms_epsilon", high=1.0),
+        norm_eps=metadata.number(f"attention.layer_norm_{'' if encoder else 'rms_'}epsilon", high=1.0),
         attention_scale=1 / math.sqrt(key_length),
         layers=tuple(LayerSpec(h, k, f, table) for h, k, f in zip(heads, kv_heads, widths, strict=True)),
         experts=experts,
+        encoder=encoder,
     )
 
 
-def _refuse_what_we_lack(metadata: Metadata, experts: Experts | None) -> None:
+def _refuse_what_we_lack(metadata: Metadata, experts: Experts | None, encoder: bool) -> None:
     if experts is None and metadata.integer("expert_count", 0, low=0) > 0:
         raise UnsupportedError(f"{metadata.arch}.expert_count: this architecture with experts is not supported")
-    if not metadata.flag("attention.causal", True):
-        raise UnsupportedError(f"{metadata.arch}.attention.causal: models that look ahead (encoders) are not supported")
+    if metadata.flag("attention.causal", not encoder) == encoder:
+        looks = "does not look ahead, which encoders do" if encoder else "looks ahead, as only encoders may"
+        raise UnsupportedError(f"{metadata.arch}.attention.causal: the model {looks}")
 
 
 def _check_heads(metadata: Metadata, heads: tuple[int, ...], kv_heads: tuple[int, ...]) -> None:
     if metadata.sound("attention.head_count", "attention.head_count_kv"):
-        odd = [(h, k) for h, k in zip(heads, kv_heads, strict=True) if h % k]
+        odd = [(h, k) for h, k in zip(heads, kv_heads, strict=True) if k and h % k]
         if odd:
             key = f"{metadata.arch}.attention.head_count_kv"
             metadata.problem(key, f"is {odd[0][1]}, which does not divide the {odd[0][0]} heads")

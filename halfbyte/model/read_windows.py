@@ -33,4 +33,9 @@ def _local_layers(metadata: Metadata, n_layers: int, period: int) -> tuple[bool,
     if isinstance(given, np.ndarray) and given.dtype.kind in "biu" and len(given) == n_layers:
         return tuple(bool(local) for local in given)
     period = metadata.integer(_PATTERN, period, low=0)
-    return tuple(period == 0 or i % period < period - 1 for i in range(n_layers))
+    return tuple(is_usual(i, period) for i in range(n_layers))
+
+
+def is_usual(layer: int, period: int) -> bool:
+    """Whether it has a window where all layers but the last of every `period` have one, of 0 all."""
+    return period == 0 or layer % period < period - 1

@@ -14,6 +14,7 @@ _SCALINGS = ("none", "linear", "yarn")
 _BY_FACTORS = "longrope"
 _BETA_FAST = 32.0
 _BETA_SLOW = 1.0
+YARN_CUT = "rope.scaling.yarn_truncate"
 
 
 def plain_rope(kind: Literal["norm", "neox"], n_rot: int, freq_base: float) -> RopeTable:
@@ -22,12 +23,17 @@ def plain_rope(kind: Literal["norm", "neox"], n_rot: int, freq_base: float) -> R
 
 
 def read_rope(
-    metadata: Metadata, kind: Literal["norm", "neox"], n_rot: int, factors: Factors | None = None
+    metadata: Metadata,
+    kind: Literal["norm", "neox"],
+    n_rot: int,
+    factors: Factors | None = None,
+    *,
+    cut: bool = True,
 ) -> RopeTable:
     """The rope of layers that see the whole context, scaled as the metadata says.
 
-    `factors` (a tensor of the file) divide the frequencies one by one. Raises `UnsupportedError` for a scaling we do
-    not have.
+    `factors` (a tensor of the file) divide the frequencies one by one. `cut`: whether YaRN's mixing begins and ends at
+    whole pairs where the file does not say. Raises `UnsupportedError` for a scaling we do not have.
     """
     freq_base = metadata.number("rope.freq_base", 10000.0)
     scaling = metadata.text("rope.scaling.type", "linear")
@@ -40,7 +46,9 @@ def read_rope(
         turns = tuple(turn / factor for turn, factor in zip(turns, factors, strict=True))
     factor = 1.0 if scaling == "none" else _scaling_factor(metadata)
     if scaling == "yarn":
-        return _yarn(metadata, kind, turns, freq_base, factor, attn_factor)
+        # Our own key: other programs always cut, a few checkpoints do not.
+        cut = metadata.flag(YARN_CUT, cut)
+        return _yarn(metadata, RopeTable(kind, turns, attn_factor), freq_base, factor, cut=cut)
     return RopeTable(kind, tuple(turn / factor for turn in turns), attn_factor)
 
 
@@ -54,10 +62,9 @@ def _scaling_factor(metadata: Metadata) -> float:
     return metadata.number(key, 1.0, low=0.0) or 1.0
 
 
-def _yarn(
-    metadata: Metadata, kind: Literal["norm", "neox"], turns: Factors, freq_base: float, factor: float, magnitude: float
-) -> RopeTable:
+def _yarn(metadata: Metadata, table: RopeTable, freq_base: float, factor: float, *, cut: bool) -> RopeTable:
     """YaRN (arXiv 2309.00071): fast pairs stay, slow pairs are interpolated, those between are mixed."""
+    turns = table.inv_freq
     n_rot = 2 * len(turns)
     trained = metadata.integer("rope.scaling.original_context_length", metadata.integer("context_length"))
     fast = metadata.number("rope.scaling.yarn_beta_fast", _BETA_FAST)
@@ -70,12 +77,11 @@ def _yarn(
         return n_rot * math.log(trained / (times * 2 * math.pi)) / (2 * math.log(freq_base))
 
     low, high = pair_turning(fast), pair_turning(slow)
-    # Our own key: other programs always cut, a few checkpoints do not.
-    if metadata.flag("rope.scaling.yarn_truncate", True):
+    if cut:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(0, low), min(n_rot - 1, high)
     scaled = []
     for i, turn in enumerate(turns):
         keep = 1 - min(1.0, max(0.0, (i - low) / max(0.001, high - low)))
         scaled.append(turn * (keep + (1 - keep) / factor))
-    return RopeTable(kind, tuple(scaled), magnitude * (1 + 0.1 * math.log(max(factor, 1.0))))
+    return RopeTable(table.kind, tuple(scaled), table.magnitude * (1 + 0.1 * math.log(max(factor, 1.0))))

@@ -17,6 +17,11 @@ class RowRange:
     stop: int | None = None
 
     @property
+    def of_bias(self) -> bool:
+        """Whether numbers are counted instead of rows."""
+        return self.tensor.endswith(".bias")
+
+    @property
     def name(self) -> str:
         """What programs call it."""
         return self.tensor if self.stop is None else f"{self.tensor}[{self.start}:{self.stop}]"

@@ -52,7 +52,7 @@ class ModelSpec:
     n_vocab: int
     key_length: int
     value_length: int
-    rms_eps: float
+    norm_eps: float
     attention_scale: float
     layers: tuple[LayerSpec, ...]
     embedding_scale: float = 1.0

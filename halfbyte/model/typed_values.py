@@ -59,7 +59,9 @@ class TypedValues:
         self.problem(self.prefix + key, f"wants true or false, not {_kind(value)}")
         return default
 
-    def per_layer(self, key: str, n_layers: int, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    def per_layer(
+        self, key: str, n_layers: int, default: tuple[int, ...] | None = None, *, low: int = 1
+    ) -> tuple[int, ...]:
         """One whole number a layer, given as an array of `n_layers` or as one number for all of them."""
         value = self.values.get(self.prefix + key)
         if not isinstance(value, np.ndarray):
@@ -71,8 +73,8 @@ class TypedValues:
             self.problem(full, f"wants whole numbers, not {_kind(value)}")
         elif len(value) != n_layers:
             self.problem(full, f"has {len(value)} entries for {n_layers} layers")
-        elif value.min() < 1 or value.max() > 2**31 - 1:
-            self.problem(full, f"has entries from {value.min()} to {value.max()}, not 1 or more")
+        elif value.min() < low or value.max() > 2**31 - 1:
+            self.problem(full, f"has entries from {value.min()} to {value.max()}, not {low} or more")
         else:
             return tuple(value.tolist())
         return (1,) * n_layers

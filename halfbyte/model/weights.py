@@ -12,11 +12,14 @@ from .backend import Weight
 from .check import weight_shapes
 from .op_rules import Shape
 from .program import Program
+from .read_spec import TOKEN_TYPES
 from .row_range import row_range
 
 _log = logging.getLogger(__name__)
 _SHOWN = 12
 _NUMBERS = ("f32", "f16", "bf16")
+_TABLES = (TOKEN_TYPES,)
+"""A program may do without some of their rows."""
 _PARTS = ("token_embd", "token_embd_norm", "output_norm", "output", "rope_freqs", "rope_factors_long")
 _HARMLESS = re.compile(r".*\.(attn_rot_embd|rope_freqs)\.weight")
 
@@ -46,7 +49,7 @@ def check_weights(gguf: GGUFFile, program: Program, also_used: Iterable[str] = (
 def _weight(gguf: GGUFFile, name: str, shape: Shape) -> Weight:
     part = row_range(name)
     info, data = gguf.tensors[part.tensor], gguf.tensor_data(part.tensor)
-    if part.stop is not None and info.rows == 1:
+    if part.stop is not None and part.of_bias:
         size = data.shape[1] // info.columns
         data = data[:, size * part.start : size * part.stop]
     elif part.stop is not None:
@@ -61,8 +64,10 @@ def tensor_shapes(program: Program) -> dict[str, Shape]:
         part = row_range(name)
         if part.stop is not None:
             before = wanted.get(part.tensor, (0, 0))
-            is_bias = rows == 1
-            rows, columns = (1, max(part.stop, before[1])) if is_bias else (max(part.stop, before[0]), columns)
+            if part.of_bias:
+                columns = max(part.stop, before[1])
+            else:
+                rows = max(part.stop, before[0])
         wanted[part.tensor] = (rows, columns)
     return wanted
 
@@ -73,7 +78,8 @@ def _problems(gguf: GGUFFile, name: str, shape: Shape) -> list[str]:
     if info is None:
         return [f"{name} is missing"]
     wanted = [columns] if rows == 1 else [columns, rows]
-    if (info.columns, info.rows) != (columns, rows):
+    enough = info.rows >= rows if name in _TABLES else info.rows == rows
+    if info.columns != columns or not enough:
         return [f"{name} is {list(info.shape)}, not {wanted}"]
     if info.format.name[0] == "i" and info.format.name[1:].isdigit():
         return [f"{name} holds integers ({info.format.name}), not weights"]

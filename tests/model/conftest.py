@@ -9,6 +9,7 @@ from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.archs import ARCHS
 from tests.model.tiny import make_tiny_gguf
+from tests.model.tiny_traits import USUAL
 
 
 @pytest.fixture
@@ -22,9 +23,9 @@ def tiny_models(tmp_path_factory):
     return {arch: bind(open_gguf(make_tiny_gguf(folder / f"{arch}.gguf", arch))) for arch in ARCHS}
 
 
-@pytest.fixture(params=list(ARCHS))
+@pytest.fixture(params=USUAL)
 def model(request, tiny_models):
-    """One of the architectures, f32 weights."""
+    """One of the usual decoders, f32 weights."""
     return tiny_models[request.param]
 
 

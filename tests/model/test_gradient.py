@@ -7,7 +7,6 @@ import pytest
 
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
-from halfbyte.model.archs import ARCHS
 from halfbyte.model.backend import Weight
 from halfbyte.model.gradient import BACKWARD, backward, slope_of
 from halfbyte.model.kv_types import KvTypes
@@ -19,6 +18,7 @@ from halfbyte.model.reverse import Reverse
 from halfbyte.quant import FORMATS
 from tests.model.batches import step
 from tests.model.tiny import make_tiny_gguf
+from tests.model.tiny_traits import USUAL
 
 V, PAGE = 300, 8
 
@@ -74,7 +74,7 @@ def check(case, rng):
         assert abs(along - slope) < 0.03 * size, (name, along, slope, size)
 
 
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("arch", USUAL)
 def test_gradients_are_the_slopes(tmp_path, rng, arch):
     check(Case(make_tiny_gguf(tmp_path / "m.gguf", arch, n_layers=2, window=6), rng), rng)
 

@@ -5,11 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from halfbyte.model.archs import ARCHS
 from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
 from halfbyte.model.row_range import row_range
 from tests.model.batches import run_all, step, whole_prompt_batches
+from tests.model.tiny_traits import USUAL
 
 V = 300
 F32 = KvTypes("f32", "f32")
@@ -109,7 +109,7 @@ def decoded_tensors(model):
     return {name: np.concatenate(rows) for name, rows in parts.items()}
 
 
-@pytest.mark.parametrize("arch", list(ARCHS))
+@pytest.mark.parametrize("arch", USUAL)
 def test_weights_in_blocks_are_the_weights_they_decode_to(bound, ids, arch):
     blocks = bound(arch, weights="q5_1")
     plain = bound(arch, tensors=decoded_tensors(blocks))

@@ -13,6 +13,8 @@ from tests.model.tiny_tokenizer import tokenizer_metadata
 from tests.model.tiny_traits import TRAITS, metadata_of, shapes_of
 from tests.quant.random_blocks import random_blocks
 
+FLOATS = ("shortconv.conv", "position_embd", "token_types")
+"""Stems of matrices that no file has in blocks."""
 SCALES = {"attn_norm.weight": 0.3, "ffn_norm.weight": 0.3, "output_norm.weight": 0.5}
 
 
@@ -48,7 +50,7 @@ def make_tiny_gguf(
     used = [FORMATS[name] for name in (weights, *formats.values())]
     n_embd = n_embd or max(64, *(f.block_len for f in used))
     n_ff = n_ff or 2 * n_embd
-    head_size = head_size or (32 if arch == "gemma3" else n_embd // n_head)
+    head_size = head_size or (32 if arch.startswith("gemma") else n_embd // n_head)
     if n_head * head_size % max(f.block_len for f in used):
         head_size = max(f.block_len for f in used) // n_head
     pairs = metadata_of(arch, n_embd, n_ff, n_layers, n_head, n_head_kv, head_size, window)
@@ -59,7 +61,8 @@ def make_tiny_gguf(
         del shapes["output.weight"]
     for layer in range(n_layers):
         for stem in TRAITS[arch].biases if biases is None else biases:
-            shapes[f"blk.{layer}.{stem}.bias"] = (shapes[f"blk.{layer}.{stem}.weight"][1],)
+            weight = shapes[f"blk.{layer}.{stem}.weight"]
+            shapes[f"blk.{layer}.{stem}.bias"] = weight[1:] or weight
     write(path, pairs, shapes, seed, lambda stem: FORMATS[formats.get(stem, weights)], FORMATS[vectors], tensors or {})
     return path
 
@@ -75,9 +78,11 @@ def write(path, pairs, shapes, seed, format_of, vectors, overrides):
         # A seed of its own: a tensor is the same whatever formats the others have.
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         stem = name.removeprefix(f"blk.{name.split('.')[1]}.").rpartition(".")[0]
-        format = format_of(stem) if len(shape) > 1 else vectors
-        blocks = math.prod(shape) // format.block_len
-        raw = random_blocks(format, blocks, rng) if len(shape) > 1 else vectors.encode(vector(name, shape[0], rng))
+        if len(shape) == 1 or name.endswith(".bias"):
+            format, raw = vectors, vectors.encode(vector(name, math.prod(shape), rng))
+        else:
+            format = vectors if stem in FLOATS else format_of(stem)
+            raw = random_blocks(format, math.prod(shape) // format.block_len, rng)
         data[name] = (format, shape, raw)
     for name, values in overrides.items():
         data.pop(name, None)

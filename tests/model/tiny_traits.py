@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from halfbyte.formats import Typed
+from tests.model.tiny_variants import ATTENTION, EXPERTS, VARIANTS, Sizes, Variant
 
+ENCODERS = ("bert", "nomic-bert")
 PRE_NORMS = ("attn_norm", "ffn_norm")
+FOUR_NORMS = ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
+ENCODER_NORMS = ("attn_output_norm", "layer_output_norm")
 POST_NORMS = ("post_attention_norm", "post_ffw_norm")
 
 
@@ -29,10 +33,19 @@ class Traits:
 
 
 TRAITS = {
-    "gemma3": Traits(
-        norms=("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"), qk_norm="head", window=2, tied=True
+    "bert": Traits(norms=ENCODER_NORMS, biases=(*ATTENTION, "ffn_up", "ffn_down", *ENCODER_NORMS)),
+    "gemma2": Traits(norms=FOUR_NORMS, window=2, tied=True),
+    "gemma3": Traits(norms=FOUR_NORMS, qk_norm="head", window=2, tied=True),
+    "gpt-oss": Traits(
+        norms=("attn_norm", "post_attention_norm"),
+        biases=(*ATTENTION, "ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"),
+        window=2,
+        experts=EXPERTS,
     ),
+    "granite": Traits(),
+    "lfm2": Traits(qk_norm="head", tied=True),
     "llama": Traits(),
+    "nomic-bert": Traits(norms=ENCODER_NORMS, biases=ENCODER_NORMS),
     "olmo2": Traits(norms=POST_NORMS, qk_norm="row"),
     "phi3": Traits(fused=True, window=0),
     "qwen2": Traits(biases=("attn_q", "attn_k", "attn_v")),
@@ -40,6 +53,9 @@ TRAITS = {
     "qwen3moe": Traits(qk_norm="head", experts=6),
     "smollm3": Traits(still=2),
 }
+
+USUAL = tuple(arch for arch in TRAITS if arch not in (*ENCODERS, "gpt-oss", "lfm2"))
+"""Decoders that attend in every layer and whose answers change smoothly with what they are made of."""
 
 
 def metadata_of(arch, n_embd, n_ff, n_layers, n_head, n_head_kv, head_size, window):
@@ -63,6 +79,8 @@ def metadata_of(arch, n_embd, n_ff, n_layers, n_head, n_head_kv, head_size, wind
         pairs |= {"expert_count": traits.experts, "expert_used_count": 2}
     if traits.still:
         pairs["rope.layers"] = Typed([(i + 1) % traits.still > 0 for i in range(n_layers)], "bool")
+    sizes = Sizes(n_embd, n_ff, n_layers, n_head, n_head_kv, head_size)
+    pairs |= VARIANTS.get(arch, Variant()).keys(sizes)
     general = {"general.architecture": arch, "general.name": f"tiny {arch}"}
     return general | {f"{arch}.{key}": value for key, value in pairs.items()}
 
@@ -76,7 +94,12 @@ def shapes_of(arch, n_embd, n_ff, n_layers, n_q, n_kv, head_size, n_vocab):
         by_head = TRAITS[arch].qk_norm == "head"
         layer |= {"attn_q_norm": (head_size if by_head else n_q,), "attn_k_norm": (head_size if by_head else n_kv,)}
     layer |= attention_shapes(arch, n_embd, n_q, n_kv) | feed_forward_shapes(arch, n_embd, n_ff)
-    return shapes | {f"blk.{i}.{stem}.weight": shape for i in range(n_layers) for stem, shape in layer.items()}
+    variant = VARIANTS.get(arch, Variant())
+    sizes = Sizes(n_embd, n_ff, n_layers, n_q // head_size, n_kv // head_size, head_size)
+    shapes |= {f"{stem}.weight": shape for stem, shape in variant.around(sizes).items()}
+    for i in range(n_layers):
+        shapes |= {f"blk.{i}.{stem}.weight": shape for stem, shape in (layer | variant.layer(sizes, i)).items()}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def attention_shapes(arch, n_embd, n_q, n_kv):

@@ -9,8 +9,14 @@ ARCHS: Registry[Arch] = Registry(
     "architecture",
     "halfbyte.model.archs",
     {
+        "bert": ".bert:BERT",
+        "gemma2": ".gemma2:GEMMA2",
         "gemma3": ".gemma3:GEMMA3",
+        "gpt-oss": ".gpt_oss:GPT_OSS",
+        "granite": ".granite:GRANITE",
+        "lfm2": ".lfm2:LFM2",
         "llama": ".llama:LLAMA",
+        "nomic-bert": ".nomic_bert:NOMIC_BERT",
         "olmo2": ".olmo2:OLMO2",
         "phi3": ".phi3:PHI3",
         "qwen2": ".qwen2:QWEN2",
@@ -21,9 +27,16 @@ ARCHS: Registry[Arch] = Registry(
 )
 
 CLASSES: dict[str, str] = {
+    "BertForMaskedLM": "bert",
+    "BertModel": "bert",
+    "Gemma2ForCausalLM": "gemma2",
     "Gemma3ForCausalLM": "gemma3",
+    "GptOssForCausalLM": "gpt-oss",
+    "GraniteForCausalLM": "granite",
+    "Lfm2ForCausalLM": "lfm2",
     "LlamaForCausalLM": "llama",
     "MistralForCausalLM": "llama",
+    "NomicBertModel": "nomic-bert",
     "MixtralForCausalLM": "llama",
     "Olmo2ForCausalLM": "olmo2",
     "Phi3ForCausalLM": "phi3",

@@ -1,45 +1,32 @@
-"""A checkpoint as a GGUF file, by the rules of its architecture."""
+"""A checkpoint as a GGUF file without a tokenizer: the converter's own tensors, and the keys of the architecture."""
 
 from __future__ import annotations
 
-import json
-
-import numpy as np
-import safetensors.numpy
-
+from halfbyte.cpu_kernels.encoding import CompiledSearch
 from halfbyte.formats import GGUFWriter
 from halfbyte.model.archs import ARCHS, CLASSES
-from halfbyte.model.checkpoint_config import CheckpointConfig
 from halfbyte.quant import FORMATS
+from halfbyte.quant.recipes import recipe_named
+from halfbyte.tools.convert.blueprint import check_fit
+from halfbyte.tools.convert.checkpoint_folder import CheckpointFolder
+from halfbyte.tools.convert.job import write_tensors
+from halfbyte.tools.convert.plan import plan_tensors
 
 
-def convert(folder):
-    """Write `model.gguf` into the folder and return its path."""
-    config = CheckpointConfig(json.loads((folder / "config.json").read_text()), folder / "config.json")
-    arch = CLASSES[config.texts("architectures")[0]]
-    description = ARCHS[arch].checkpoint
-    source = safetensors.numpy.load_file(folder / "model.safetensors")
-    tensors = dict(description.computed(config))
-    for rule in description.tensors(config):
-        parts = [shaped(rule, source.pop(name)) for name in rule.sources if name in source]
-        if parts or not rule.optional:
-            assert len(parts) == len(rule.sources), rule
-            tensors[rule.target] = np.stack(parts) if rule.stacked else parts[0]
-    metadata = {f"{arch}.{key}": value for key, value in description.metadata(config).items()}
-    config.raise_problems()
-    assert not source, sorted(source)
+def convert(folder, *, type="f32", source=None):
+    """Write `model.gguf` into the folder and return its path; `source` stands in for the folder's tensors."""
+    checkpoint = CheckpointFolder(folder)
+    arch, config = CLASSES[checkpoint.class_name], checkpoint.config
+    description, source = ARCHS[arch].checkpoint, source or checkpoint.tensors()
+    keys = {f"{arch}.{key}": value for key, value in description.metadata(config).items()}
+    metadata = {"general.architecture": arch} | keys
+    plan = plan_tensors(description, config, source, recipe_named(type), metadata)
+    check_fit(plan, config.path)
     path = folder / "model.gguf"
-    with GGUFWriter(path, {"general.architecture": arch} | metadata) as writer:
-        for name, values in tensors.items():
+    with GGUFWriter(path, plan.metadata) as writer:
+        for name, values in plan.computed.items():
             writer.declare(name, FORMATS["f32"], values.shape[::-1])
-        for name, values in tensors.items():
-            writer.write(name, np.ascontiguousarray(values))
+        for tensor in plan.tensors:
+            writer.declare(tensor.name, tensor.format, tensor.shape.dims[::-1])
+        write_tensors(plan, source, writer, CompiledSearch())
     return path
-
-
-def shaped(rule, values):
-    """One source as the rule wants it."""
-    values = values.swapaxes(-1, -2) if rule.transposed else values
-    values = values if rule.rows is None else values[rule.rows(len(values))]
-    values = values if rule.columns is None else values[..., rule.columns(values.shape[-1])]
-    return values if rule.change is None else rule.change(values)

@@ -29,6 +29,14 @@ LINEAR = {"rope_type": "linear", "rope_theta": 500.0, "factor": 3.0}
 MOE = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "head_dim": 24}
 QWEN_WINDOW = {"use_sliding_window": True, "sliding_window": 20}
 SLIDING = ["sliding_attention", "full_attention", "sliding_attention"]
+CAPS = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}
+MULTIPLIERS = {
+    "embedding_multiplier": 3.0,
+    "residual_multiplier": 0.4,
+    "attention_multiplier": 0.2,
+    "logits_scaling": 2.5,
+}
+GPT_OSS = {"head_dim": 16, "sliding_window": 20, "num_local_experts": 5, "num_experts_per_tok": 2}
 
 CASES = {
     "llama": ("Llama", {}),
@@ -51,6 +59,14 @@ CASES = {
         "Gemma3",
         {"head_dim": 24, "query_pre_attn_scalar": 24, "sliding_window": 20, "layer_types": SLIDING},
     ),
+    "gemma2": ("Gemma2", CAPS | {"head_dim": 24, "query_pre_attn_scalar": 40, "sliding_window": 20}),
+    "gemma2-everywhere": ("Gemma2", CAPS | {"head_dim": 32, "sliding_window": 20, "layer_types": SLIDING[:1] * 3}),
+    "granite": ("Granite", MULTIPLIERS),
+    "granite-biases": ("Granite", MULTIPLIERS | {"attention_bias": True, "mlp_bias": True, "rope_parameters": LLAMA3}),
+    "gpt-oss": ("GptOss", GPT_OSS | {"rope_parameters": YARN | {"truncate": False}}),
+    "gpt-oss-other": ("GptOss", GPT_OSS | {"rope_parameters": YARN, "layer_types": SLIDING[::-1]}),
+    "lfm2": ("Lfm2", {"layer_types": ["conv", "full_attention", "conv"], "block_multiple_of": 16}),
+    "lfm2-wide": ("Lfm2", {"full_attn_idxs": [0, 2], "conv_L_cache": 5, "block_auto_adjust_ff_dim": False}),
     "smollm3": ("SmolLM3", {"num_hidden_layers": 4}),
     "smollm3-other": ("SmolLM3", {"no_rope_layers": [0, 1, 1], "rope_parameters": YARN}),
     "olmo2": ("Olmo2", {}),

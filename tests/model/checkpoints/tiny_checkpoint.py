@@ -21,9 +21,9 @@ SIZES = {
 
 
 def make(folder, name, *, seed=0, **config):
-    """Save a `<name>ForCausalLM` as `folder`, float32, and return it; `config` goes over `SIZES`."""
+    """Save a `<name>ForCausalLM`, or the class `name`, as `folder`, float32, and return it; `config` over `SIZES`."""
     torch.manual_seed(seed)
-    kind = getattr(transformers, f"{name}ForCausalLM")
+    kind = getattr(transformers, f"{name}ForCausalLM") if isinstance(name, str) else name
     model = kind(kind.config_class(**(SIZES | config), attn_implementation="eager")).eval()
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
@@ -34,7 +34,7 @@ def make(folder, name, *, seed=0, **config):
 
 def scatter(name, parameter):
     """Norms around what they were, biases that are felt, matrices that keep the size of what goes through them."""
-    if parameter.dim() == 1:
+    if parameter.dim() == 1 or name.endswith("bias"):
         parameter.add_(torch.empty_like(parameter).uniform_(-0.4, 0.4))
     else:
         parameter.normal_(0, parameter.shape[-1] ** -0.5)
