@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from . import formats
+from ..quant import FORMATS
+from . import formats, ops
 from .instruction import LAYOUTS
 from .instruction import state as word
 from .jit import helper
 from .memory import bits_to_float, load_byte, load_i32, load_i64, store_float
-from .ops import lane
+from .ops import lane, mul, same, store_f32
 from .pack import block_of
 from .packed import EMBED_SCRATCH, FAMILY_OF, PACKED, ROWS
 from .tiles import store_chunks
@@ -55,11 +56,15 @@ def _quantized_row(name: str) -> Any:
 
 
 def _float_row(name: str) -> Any:
-    block, column = block_of(name), getattr(formats, f"{name}_column")
+    block, column, load = block_of(name), getattr(formats, f"{name}_column"), getattr(ops, f"load_{name}")
+    n_bytes = FORMATS[name].block_bytes
 
     @helper
     def row(source, columns, out, scratch, factor):
-        for _ in range(columns):
+        for _ in range(columns // 16):
+            store_f32(out, mul(load(source), same(factor)))
+            source, out = source + 16 * n_bytes, out + 64
+        for _ in range(columns % 16):  # the file may end behind them
             source += block(scratch, source, 0)
             store_float(out, lane(column(scratch), 0) * factor)
             out += 4

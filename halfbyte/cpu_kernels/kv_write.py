@@ -156,17 +156,22 @@ WRITE_VALUE = {"f32": _f32_value, "f16": _f16_value, "q8_0": _q8_0_value, "q4_0"
 
 
 def kv_write_to(keys: str, values: str) -> Callable[..., Any]:
-    """The kernel for a store of some types; tokens are dealt out in turn."""
+    """The kernel for a store of some types.
+
+    Sixteen tokens under a head are dealt out at a time: threads that write to one page together wait for its lines.
+    """
     write_key, write_value = WRITE_KEY[keys], WRITE_VALUE[values]
 
     def kv_write(instr, state, tid, nth):
         heads = load_i64(instr + KV_HEADS)
         key_size, value_size = load_i64(instr + KEY_SIZE), load_i64(instr + VALUE_SIZE)
-        for token in range(tid, load_i64(state + TOKENS), nth):
-            slot = load_i32(load_i64(state + SLOTS) + 4 * token)
-            k = load_i64(instr + K) + token * load_i64(instr + K_STRIDE)
-            v = load_i64(instr + V) + token * load_i64(instr + V_STRIDE)
-            for head in range(heads):
+        tokens = load_i64(state + TOKENS)
+        for unit in range(tid, (tokens + 15) // 16 * heads, nth):
+            head, begin = unit % heads, unit // heads * 16
+            for token in range(begin, min(begin + 16, tokens)):
+                slot = load_i32(load_i64(state + SLOTS) + 4 * token)
+                k = load_i64(instr + K) + token * load_i64(instr + K_STRIDE)
+                v = load_i64(instr + V) + token * load_i64(instr + V_STRIDE)
                 page, place = slot // 16 * heads + head, slot % 16
                 key_page = load_i64(instr + KEYS) + page * load_i64(instr + KEY_BYTES)
                 write_key(key_page, place, k + 4 * key_size * head, key_size)
