@@ -105,6 +105,16 @@ def test_floats_of_a_byte_each(shape, weights):
     assert list(source.tensors) == ["x.weight"]
 
 
+def test_floats_of_a_byte_with_powers_of_two():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 127, (5, 64)).astype(np.uint8)
+    powers = rng.integers(120, 130, (5, 2)).astype(np.uint8)
+    arrays = {"x.weight": ("F8_E4M3", codes), "x.weight_scale": powers}
+    source = source_of(arrays, groups(8, 32, type="float"), layout="mxfp8-quantized")
+    scales = np.ldexp(np.float32(1), powers.astype(int) - 127)
+    check(source, "x.weight", FLOAT8["F8_E4M3"][codes] * scales.repeat(32, 1))
+
+
 def nvfp4(n=5, m=48):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 16, (n, m)).astype(np.uint8)

@@ -86,6 +86,7 @@ def test_scales_of_other_types():
     scale = 2.0 ** (powers.astype(np.float64) - 127)
     expected = (e4m3(codes) * scale.repeat(2, 0).repeat(4, 1)).astype(np.float32)
     check(source_of(codes, ("F8_E8M0", powers), blocks=[2, 4]), "x.weight", expected)
+    check(source_of(codes, powers, blocks=[2, 4]), "x.weight", expected)
     halves = np.array([[0.5, 3], [1.5, 0.25]])
     expected = e4m3(codes) * halves.astype(np.float32).repeat(2, 0).repeat(4, 1)
     check(source_of(codes, bf16(halves), blocks=[2, 4]), "x.weight", expected)

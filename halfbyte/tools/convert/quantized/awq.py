@@ -19,7 +19,7 @@ from ..tensor_source import SourceTensor
 from .recent import Recent
 from .scaled_rows import scaled_rows
 from .spread import Spread
-from .stored import SCALES, Stored, check_matrix, check_shape, wrong
+from .stored import FLOATS, Stored, check_matrix, check_shape, wrong
 from .weight import QuantizedWeight
 
 _ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
@@ -80,7 +80,7 @@ def _group(config: CheckpointConfig) -> int:
 
 def _module(stored: Stored, stem: str, group: int) -> _Module:
     qweight, qzeros = (stored.want(stem, ending, ("I32",)) for ending in (".qweight", ".qzeros"))
-    scales = stored.want(stem, ".scales", SCALES)
+    scales = stored.want(stem, ".scales", FLOATS)
     columns, words = check_matrix(qweight)
     group = group if group > 0 else columns
     if columns % group:

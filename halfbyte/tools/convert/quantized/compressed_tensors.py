@@ -20,6 +20,7 @@ _FORMATS = (
     "pack-quantized",
     "nvfp4-pack-quantized",
     "mxfp4-pack-quantized",
+    "mxfp8-quantized",
     "mixed-precision",
 )
 _ENDINGS = (".weight_packed", ".weight_scale", ".weight_shape", ".weight_zero_point", ".weight_g_idx")
@@ -57,11 +58,9 @@ def _refuse_other(config: CheckpointConfig) -> None:
 
 def _packed(stored: Stored, stem: str, scheme: Scheme, config: CheckpointConfig) -> QuantizedWeight:
     packed = stored.want(stem, ".weight_packed", ("I32", "U8"))
-    scale = stored.want(stem, ".weight_scale", (*SCALES, "U8"))
+    scale = stored.want(stem, ".weight_scale", SCALES)
     name = f"{stem}.weight"
     if packed.dtype == "I32":
-        if scale.dtype not in SCALES[:4]:
-            raise wrong(scale, f"is of type {scale.dtype}, not {' or '.join(SCALES[:4])}")
         return packed_weight(stored, stem, scheme, config)
     if f"{stem}{_OUTER}" in stored.tensors:
         if scale.dtype != "F8_E4M3":

@@ -21,7 +21,7 @@ from .group_order import group_order
 from .recent import Recent
 from .scaled_rows import scaled_rows
 from .spread import Spread
-from .stored import SCALES, Stored, check_matrix, check_shape, wrong
+from .stored import FLOATS, Stored, check_matrix, check_shape, wrong
 from .weight import QuantizedWeight
 
 _BITS = (2, 3, 4, 8)
@@ -100,7 +100,7 @@ def _read(config: CheckpointConfig) -> _Settings:
 
 def _module(stored: Stored, stem: str, settings: _Settings) -> _Module:
     qweight, qzeros = (stored.want(stem, ending, ("I32",)) for ending in (".qweight", ".qzeros"))
-    scales = stored.want(stem, ".scales", SCALES)
+    scales = stored.want(stem, ".scales", FLOATS)
     (words, rows), (groups, _) = check_matrix(qweight), check_matrix(scales)
     check_shape(scales, (groups, rows), f"{qweight.name!r} of {rows} rows")
     bits = _bits(qzeros, rows, settings)

@@ -23,7 +23,7 @@ from .scale_grid import ScaleGrid, grid_of
 from .scaled_rows import scaled_rows
 from .scheme import Scheme
 from .spread import Spread
-from .stored import SCALES, Stored, check_matrix, check_shape, wrong
+from .stored import FLOATS, Stored, check_matrix, check_shape, wrong
 from .weight import QuantizedWeight
 
 _BITS = (2, 4, 8)
@@ -70,7 +70,7 @@ def _weight(
     stored: Stored, stem: str, codes: SourceTensor, scheme: Scheme, m: int, also: tuple[SourceTensor, ...], bits: int
 ) -> QuantizedWeight:
     shape = (codes.shape[0], m)
-    scales = grid_of(stored.want(stem, ".weight_scale", SCALES), codes, shape, scheme.blocks)
+    scales = grid_of(stored.want(stem, ".weight_scale", FLOATS), codes, shape, scheme.blocks)
     zeros, g_idx = (stored.tensors.get(stem + ending) for ending in (".weight_zero_point", ".weight_g_idx"))
     if zeros is not None:
         _check_zeros(stored.want(stem, ".weight_zero_point", ("I32", "I8")), scales, bits)

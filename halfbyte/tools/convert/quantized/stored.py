@@ -12,8 +12,9 @@ from ....quant.block import Floats
 from ..tensor_source import SourceTensor, TensorSource
 from .float8 import FLOAT8
 
-SCALES = ("F32", "F16", "BF16", "F64", *FLOAT8)
-"""Types that a scale may have."""
+FLOATS = ("F32", "F16", "BF16", "F64")
+SCALES = (*FLOATS, *FLOAT8, "U8")
+"""Types that a scale may have; a byte is a power of two."""
 
 
 class Stored:
@@ -49,8 +50,8 @@ class Stored:
         """Scales, of any type that they may have."""
         data = self.read(tensor, start, stop)
         with np.errstate(over="ignore"):  # what is beyond float32 is refused below
-            if tensor.dtype in FLOAT8:
-                values = FLOAT8[tensor.dtype].take(data)
+            if tensor.dtype in FLOAT8 or tensor.dtype == "U8":
+                values = FLOAT8["F8_E8M0" if tensor.dtype == "U8" else tensor.dtype].take(data)
             elif tensor.dtype == "BF16":
                 values = (data.astype(np.uint32) << np.uint32(16)).view(np.float32)
             else:
