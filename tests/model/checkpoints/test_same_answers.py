@@ -8,7 +8,7 @@ from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
-from tests.cpu_kernels.kernel_sets import DETECTED, ready
+from tests.cpu_kernels.kernel_sets import DETECTED
 from tests.model.batches import CHUNKS, run_side_by_side
 from tests.model.checkpoints.converted import convert
 from tests.model.checkpoints.tiny_checkpoint import SIZES, answers, make, prompts
@@ -100,7 +100,6 @@ def test_the_reference_answers_as_the_original(case):
 
 def test_the_kernels_answer_as_the_original(case):
     model, wanted = case
-    ready()
     sizes = {"n_pages": 20, "max_tokens": sum(CHUNKS)}
     runner = executable.build(model.program, model.weights, **sizes, isa=DETECTED, threads=2, kv=FLOATS)
     check(runner, wanted)
