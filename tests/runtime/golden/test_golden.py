@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from halfbyte.runtime.golden.bare_answer import BareAnswer
 from halfbyte.runtime.golden.self_check import SelfCheck
 from halfbyte.runtime.golden.vectors import PREFIX, read
 from tests.cpu_kernels.programs import ARCHS as WITH_KERNELS
+from tests.model.adapters import make_adapter
 from tests.model.tiny import make_tiny_gguf
 from tests.runtime.golden.files import changed, copy_of, golden_gguf, strings, tensor
 
@@ -41,8 +44,9 @@ def refusal(path, **options):
     return caught.value
 
 
-@pytest.mark.parametrize("weights", ["bf16", "q8_0", "q4_k"])
-@pytest.mark.parametrize("arch", WITH_KERNELS)
+@pytest.mark.parametrize(
+    ("arch", "weights"), [*itertools.product(WITH_KERNELS, ("bf16", "q8_0", "q4_k")), ("qwen3moe", "q8_0")]
+)
 def test_a_file_as_it_was_made_passes_on_the_kernels(tmp_path, arch, weights):
     with load(golden_gguf(tmp_path / "m.gguf", arch, weights=weights), backend="cpu") as llm:
         assert llm.generate("a", max_tokens=1).ids
@@ -122,6 +126,12 @@ def test_a_file_without_vectors_is_compared_with_the_reference_of_now(tmp_path):
 def test_logits_are_compared_with_halves_and_room_whatever_the_model_is_loaded_with(golden, new, options):
     load(golden, **options).close()
     assert refusal(changed(golden, new, {"llama.rope.freq_base": 500.0}), **options).item.startswith("logits")
+
+
+def test_adapters_are_left_out(golden, tmp_path):
+    adapter = make_adapter(tmp_path / "adapter.gguf", {"blk.0.attn_q.weight": (64, 64)}, size=2)
+    with load(golden, adapters=[adapter]) as llm:
+        assert not np.array_equal(llm.logits([1, 2]), llm.logits([1, 2], adapters=()))
 
 
 def test_a_model_without_a_tokenizer_has_vectors_too(tmp_path):
