@@ -44,6 +44,20 @@ def test_the_examples_of_the_engine_run(tmp_path, capsys):
     assert "tokens are cached" in capsys.readouterr().out
 
 
+def test_the_example_of_adapters_runs(tmp_path, capsys, monkeypatch):
+    from tests.model.adapters import make_adapter
+    from tests.model.tiny import tiny_model
+
+    monkeypatch.chdir(tmp_path)
+    for seed, name in enumerate(("pirate", "formal")):
+        make_adapter(tmp_path / f"{name}.gguf", {"blk.0.attn_q.weight": (64, 64)}, seed=seed)
+    page = (ROOT / "docs/adapters.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert example.count('"smollm2-135m"') == 1
+    exec(example.replace('"smollm2-135m"', repr(str(tiny_model(tmp_path)))), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "pirate=1, formal=0.5"
+
+
 def test_the_two_commands_are_what_ci_runs():
     steps = [step for block in blocks("") for line in block.splitlines() for step in line.split(" && ")]
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")

@@ -35,6 +35,18 @@ def _memory(text: str) -> float | str:
         return text
 
 
+def _adapters(text: str) -> list[tuple[str, float]]:
+    """`PATH` or `PATH=SCALE`, commas between."""
+    found = []
+    for one in text.split(","):
+        path, _, scale = one.strip().partition("=")
+        try:
+            found.append((path, float(scale or 1)))
+        except ValueError:
+            raise ConfigError(f"{scale!r} is no number: write PATH or PATH=SCALE", key="adapters") from None
+    return found
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)
@@ -52,5 +64,7 @@ KEYWORDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "swap_space": (str, "temporary file for answers that must make room (size; default 0)"),
     "speculation": (str, "where guessed tokens come from: ngram or off (word; default ngram)"),
     "draft_model": (str, "smaller model with the same vocabulary that guesses tokens (path or name; default none)"),
+    "adapters": (_adapters, "LoRA adapters with how much of each to add (PATH or PATH=SCALE, commas between; default "
+                            "none)"),
     "max_draft": (_whole, "most guessed tokens a step (tokens, 1 to 15; default 15)"),
 }  # fmt: skip

@@ -54,6 +54,8 @@ def adapter_files(given: Any) -> tuple[AdapterFile, ...]:
 
     Raises `ConfigError` for anything else.
     """
+    if given is None:
+        return ()
     if isinstance(given, Mapping):
         if not all(isinstance(name, str) and name for name in given):
             raise ConfigError("adapters: names must be strings that are not empty", key="adapters")

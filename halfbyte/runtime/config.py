@@ -47,7 +47,7 @@ class LoadOptions(TypedDict, total=False):
     speculation: str
     draft_model: str | PathLike[str] | None
     max_draft: int
-    adapters: AdapterFiles
+    adapters: AdapterFiles | None
     backend: str
     isa: str | None
     check: bool
@@ -100,7 +100,7 @@ class LoadConfig:
     speculation: str = "ngram"
     draft_model: str | PathLike[str] | None = None
     max_draft: int = MOST_DRAFTS
-    adapters: AdapterFiles = ()
+    adapters: AdapterFiles | None = None
     backend: str = "cpu"
     isa: str | None = None
     check: bool = False

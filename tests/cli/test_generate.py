@@ -65,6 +65,14 @@ def test_a_wrong_setting_is_told_before_a_model_is_loaded(run, loaded, setting: 
     assert hint in done.err
 
 
+def test_adapters_are_paths_with_scales(run, loaded) -> None:
+    assert run("generate", "m", "x", "--load", "adapters=a.gguf, dir/b.gguf=0.5").code == 0
+    assert loaded[0].options["adapters"] == [("a.gguf", 1.0), ("dir/b.gguf", 0.5)]
+    done = run("generate", "m", "x", "--load", "adapters=a.gguf=much")
+    assert (done.code, len(loaded)) == (1, 1)
+    assert "'much' is no number: write PATH or PATH=SCALE" in done.err
+
+
 def test_a_setting_written_as_an_option_is_told_how(run) -> None:
     done = run("generate", "m", "x", "--repeat-penalty", "1.1")
     assert done.code == 2

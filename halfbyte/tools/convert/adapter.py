@@ -53,6 +53,7 @@ def convert_adapter(
         raise UnsupportedError(f"{checkpoint.config.path}: unknown architecture {name!r}", known=sorted(CLASSES))
     rules = ARCHS[CLASSES[name]].checkpoint.tensors(checkpoint.config)
     checkpoint.config.raise_problems()
+    adapter.check_copies(checkpoint.tensors)
     changes = list(_changes(adapter, rules))
     alpha = _alpha(changes, adapter.config.alpha)
     pairs = {

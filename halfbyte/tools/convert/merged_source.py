@@ -30,6 +30,7 @@ class MergedSource:
 
     def __init__(self, source: TensorSource, adapter: PeftAdapter, scale: float) -> None:
         self._source, self._pairs, self._scale = source, adapter.pairs, scale
+        adapter.check_copies(lambda: source)
         problems = [text for pair in adapter.pairs.values() for text in _problems(pair, source.tensors)]
         if problems:
             more = f" and {len(problems) - 8} more" if len(problems) > 8 else ""

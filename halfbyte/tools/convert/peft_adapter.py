@@ -14,15 +14,17 @@ from .peft_config import PeftConfig
 from .safetensors_file import SafetensorsFile
 from .tensor_source import SourceTensor, TensorSource
 from .torch_file import TorchFile
-from .values import Floats, as_floats, check_is_weight
+from .values import FLOATS, Floats, as_floats, check_is_weight
 
 _FILES: dict[str, Callable[[Path], TensorSource]] = {
     "adapter_model.safetensors": SafetensorsFile,
     "adapter_model.bin": TorchFile,
 }
 _NAME = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<half>[AB])(?:\.\w+)?\.weight")
+_COPY = re.compile(r"(?:base_model\.model\.)?(?P<module>(?:.+\.)?(?:lm_head|embed_tokens))(?:\.base_layer)?\.weight")
 _EMBEDDING = re.compile(r".*\.lora_embedding_[AB](\.\w+)?")
 _SHOWN = 8
+_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,32 @@ class PeftAdapter:
             )
         self.folder = folder
         self.config = PeftConfig(folder)
-        source = self._source()
-        self.pairs = {pair.weight: pair for pair in self._read(source)}
+        self._tensors = self._source()
+        self._copies: dict[str, str] = {}
+        self.pairs = {pair.weight: pair for pair in self._read(self._tensors)}
+
+    def check_copies(self, base: Callable[[], TensorSource]) -> None:
+        """Raise `UnsupportedError` where embeddings or a head saved along are others than those of `base()`.
+
+        PEFT saves them with an adapter of the head, and where the vocabulary has grown.
+        """
+        others = [] if not self._copies else [name for name in self._copies if not self._is_copy(name, base())]
+        if others:
+            raise UnsupportedError(
+                f"{self.folder}: beside pairs it has weights other than the base model's: {_listed(others)}"
+            )
+
+    def _is_copy(self, name: str, base: TensorSource) -> bool:
+        ours, theirs = self._tensors.tensors[name], base.tensors.get(self._copies[name])
+        if theirs is None or theirs.shape != ours.shape or theirs.dtype not in FLOATS or ours.dtype not in FLOATS:
+            return False
+        for start in range(0, ours.shape[0], _ROWS):
+            # One of the two may be in halves.
+            rows = (start, min(start + _ROWS, ours.shape[0]))
+            own = as_floats(self._tensors.read(ours.name, *rows), ours.dtype)
+            if not np.allclose(own, as_floats(base.read(theirs.name, *rows), theirs.dtype), rtol=2**-7, atol=1e-7):
+                return False
+        return True
 
     def _source(self) -> TensorSource:
         for name, reader in _FILES.items():
@@ -73,8 +99,10 @@ class PeftAdapter:
         modules: dict[str, dict[str, SourceTensor]] = {}
         others = []
         for name, tensor in source.tensors.items():
-            match = _NAME.fullmatch(name)
-            if match is None or match["half"] in modules.setdefault(match["module"], {}):
+            match, copy = _NAME.fullmatch(name), _COPY.fullmatch(name)
+            if copy is not None:
+                self._copies[name] = f"{copy['module']}.weight"
+            elif match is None or match["half"] in modules.setdefault(match["module"], {}):
                 others.append(name)
             else:
                 modules[match["module"]][match["half"]] = tensor

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from halfbyte import load
+from halfbyte.cli.main import main
 from halfbyte.errors import ConfigError, FormatError, UnsupportedError
 from halfbyte.formats import open_gguf
 from halfbyte.tools.convert.adapter import convert_adapter
@@ -67,6 +68,19 @@ def test_logits_are_those_of_peft(base, folder, choices):
     assert distance(adapted_logits(base, folder), expected) < 1e-4
 
 
+def test_a_head_saved_along_must_be_the_bases(base, folder):
+    save_adapter(base, folder, target_modules=["lm_head"])
+    weights = folder / "adapter_model.safetensors"
+    tensors = load_file(weights)
+    (name,) = (name for name in tensors if "base_layer" in name)
+    tensors[name][5] += 1
+    save_file(tensors, weights)
+    source = Conversion(base).source
+    for use in (lambda: convert_adapter(folder, base, folder / "o.gguf"), lambda: merged_source(source, folder)):
+        with pytest.raises(UnsupportedError, match=r"weights other than the base model's: .*lm_head\.base_layer"):
+            use()
+
+
 def test_halves_are_close(base, folder):
     expected = save_adapter(base, folder)
     assert distance(adapted_logits(base, folder, "f16"), expected) < 5e-3
@@ -110,6 +124,17 @@ def test_the_file_is_as_llama_cpp_writes_it(base, folder):
         assert file.tensors["blk.0.ffn_down.weight.lora_b"].shape == (4, 64)
         assert {info.format.name for info in file.tensors.values()} == {"f16"}
         assert len(file.tensors) == 8
+
+
+def test_the_command_takes_a_folder_of_either_kind(base, folder, capsys):
+    expected = save_adapter(base, folder, target_modules=["q_proj", "up_proj"])
+    out, merged = (str(folder / name) for name in ("adapter.gguf", "merged.gguf"))
+    assert main(["convert", str(folder), "--base", str(base), "-o", out, "--type", "f32"]) == 0
+    assert main(["convert", str(base), "--merge-lora", str(folder), "-o", merged, "--type", "f32"]) == 0
+    assert capsys.readouterr().out.split() == [out, merged]
+    with loaded(base, adapters=[out]) as llm, load(merged, backend="reference", kv="f32") as other:
+        assert distance(logits_of(llm), expected) < 1e-4
+        assert distance(logits_of(other), expected) < 1e-4
 
 
 def test_a_pickled_adapter_is_the_same(base, folder):
@@ -175,7 +200,10 @@ def spoil(tensors, name):
 AT = "base_model.model.model.layers.0.self_attn.q_proj"
 BROKEN = {
     "half": (lambda t: t.pop(f"{AT}.lora_B.weight"), r"layers.0.self_attn.q_proj has no lora_B"),
-    "stray": (lambda t: t.update({f"{AT}.lora_C.weight": torch.ones(1)}), "are no lora_A or lora_B: .*lora_C"),
+    "stray": (
+        lambda t: t.update({f"{AT}.lora_C.weight": torch.ones(1)}),
+        "no lora_A or lora_B of one .*lora_C",
+    ),
     "shape": (lambda t: t.update({f"{AT}.lora_A.weight": torch.ones(3, 64)}), r"lora_A \[3, 64\] and lora_B \[64, 4\]"),
     "nan": (lambda t: spoil(t, f"{AT}.lora_A.weight"), "holds numbers that are not finite"),
     "type": (lambda t: t.update({f"{AT}.lora_A.weight": torch.ones(4, 64, dtype=torch.int32)}), "of type I32"),
