@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from ...errors import UnsupportedError
 from ...formats import GGUFFile, Typed
 from ..arch import Arch
 from ..checkpoint import Checkpoint, TensorRule, plus_one
@@ -40,7 +41,7 @@ def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
     return dataclasses.replace(
         with_windows(spec, metadata, _PATTERN, local),
         embedding_scale=float(np.sqrt(np.float32(spec.n_embd))),
-        attention_scale=1 / math.sqrt(scaled_size),
+        attention_scale=metadata.number("attention.scale", 1 / math.sqrt(scaled_size)),
         act="gelu_tanh",
         final_softcap=cap or None,
     )
@@ -59,13 +60,21 @@ def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
 
 
 def metadata(config: CheckpointConfig) -> dict[str, object]:
-    """Newer configs list the kind of every layer; a file has the one period, or the list of what has a window."""
+    """Newer configs list the kind of every layer; a file has the one period, or the list of what has a window.
+
+    Raises `UnsupportedError` for a model whose tokens see those after them.
+    """
+    if config.flag("use_bidirectional_attention", False):
+        raise UnsupportedError(
+            f"{config.path}: use_bidirectional_attention makes an encoder of it, which we do not have"
+        )
     everywhere = config if config.has("rope_theta") else rope_section(config, "full_attention")
     local = rope_section(config, "sliding_attention")
     keys = decoder_metadata(config) | {
         "rope.freq_base": rope_base(everywhere, rope_section(config, "full_attention")),
         "rope.freq_base_swa": local.number("rope_theta", config.number("rope_local_base_freq", 10000.0)),
         "attention.sliding_window": config.integer("sliding_window"),
+        "attention.scale": 1 / math.sqrt(config.number("query_pre_attn_scalar", 256.0)),
     }
     full = rope_section(config, "full_attention")
     if rope_type(full) == "linear":
