@@ -15,8 +15,10 @@ from ...formats.new_file import check_place
 from ...formats.split_writer import SplitWriter
 from ...model.archs import ARCHS, CLASSES
 from ...quant import FORMATS
+from ...quant.encoder import Search
 from ...quant.recipe import Recipe
 from ...quant.recipes import recipe_named
+from ...quant.search import NUMPY
 from ...runtime.golden.recording import record, room
 from .activation import check_activation
 from .blueprint import check_fit
@@ -115,11 +117,17 @@ class Conversion:
                     writer.declare(name, FORMATS["f32"], values.shape[::-1])
                 for tensor in plan.tensors:
                     writer.declare(tensor.name, tensor.format, tensor.shape.dims[::-1])
-                search = CompiledSearch(progress=progress)
+                search = _search_for(plan, progress)
                 report = write_tensors(plan, self.source, writer, search, threads=threads, progress=progress)
                 record(writer, progress)
             paths = tuple(writer.paths)
         return Converted(paths, report)
+
+
+def _search_for(plan: ConversionPlan, progress: Progress | None) -> Search:
+    """Compiled where any tensor needs one: nobody waits for kernels that only copy floats."""
+    searched = any(tensor.format.encoder is not None and not tensor.keeps_blocks for tensor in plan.tensors)
+    return CompiledSearch(progress=progress) if searched else NUMPY
 
 
 def _arch_of(folder: CheckpointFolder) -> str:

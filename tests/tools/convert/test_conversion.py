@@ -10,6 +10,7 @@ from halfbyte import load
 from halfbyte.errors import FormatError, UnsupportedError
 from halfbyte.formats import open_gguf
 from halfbyte.text import build_tokenizer
+from halfbyte.tools.convert import conversion
 from halfbyte.tools.convert.conversion import Conversion, ConversionChoices
 from tests.tools.convert import tiny_llama
 
@@ -184,3 +185,14 @@ def test_a_checkpoint_that_makes_no_sense_leaves_nothing(tmp_path, mistake):
 def test_a_recipe_that_does_not_exist(tmp_path):
     with pytest.raises(UnsupportedError, match="did you mean 'q4_k_s'"):
         convert(tiny_llama.save(tmp_path), "q4_k_x")
+
+
+def test_no_kernel_is_compiled_for_weights_that_stay_floats(tmp_path, monkeypatch):
+    def refuse(progress):
+        raise AssertionError("a search was made ready")
+
+    monkeypatch.setattr(conversion, "CompiledSearch", refuse)
+    folder = tiny_llama.save(tmp_path)
+    convert(folder, "bf16")
+    with pytest.raises(AssertionError, match="a search"):
+        convert(folder, "q8_0")
