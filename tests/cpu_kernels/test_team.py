@@ -36,8 +36,9 @@ class Doublings:
         self.words = np.zeros((length, WORDS), np.int64)
         for i, words in enumerate(self.words):
             a, out = (self.buffers[(i + j) % 2].ctypes.data for j in (0, 1))
-            operands = {"count": self.count.ctypes.data, "a": a, "b": a, "out": out, "width": 16, "stride": 64}
-            operands = LAYOUTS["elementwise"].words(operands | {"factor": float_bits(2.0)})
+            operands = {"count": self.count.ctypes.data, "a": a, "b": a, "b_stride": 64, "out": out}
+            operands |= {"factor": float_bits(2.0), "width": 16, "stride": 64}
+            operands = LAYOUTS["elementwise"].words(operands)
             words[: 3 + len(operands)] = [kernels.addresses["scale"], 0, 0, *operands]
             words[BARRIER // 8] = 1
 
