@@ -46,7 +46,7 @@ def turning_channels(config: CheckpointConfig, section: CheckpointConfig) -> int
 
 def rope_metadata(config: CheckpointConfig, *, known: Iterable[str] = SCALED, base: float = BASE) -> dict[str, object]:
     """The keys of layers that see the whole context; `base` is what a config without one means."""
-    section = rope_section(config)
+    section = rope_section(config, "full_attention")
     metadata: dict[str, object] = {
         "rope.freq_base": rope_base(config, section, base),
         "rope.dimension_count": turning_channels(config, section),

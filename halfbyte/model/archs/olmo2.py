@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...formats import GGUFFile
+from ...formats import GGUFFile, Typed
 from ..arch import Arch
 from ..checkpoint import Checkpoint, TensorRule
 from ..checkpoint_config import CheckpointConfig
-from ..checkpoint_rope import rope_metadata
+from ..checkpoint_rope import rope_base, rope_metadata, rope_section, rope_type
 from ..checkpoint_window import window_metadata
-from ..decoder_checkpoint import ATTENTION, FEED_FORWARD, HEAD_NORMS, UNUSED, decoder_metadata, decoder_tensors
+from ..decoder_checkpoint import (
+    ATTENTION,
+    FEED_FORWARD,
+    HEAD_NORMS,
+    UNUSED,
+    block_count,
+    decoder_metadata,
+    decoder_tensors,
+)
 from ..layers import ProgramBuilder
 from ..metadata import Metadata
 from ..program import Program
@@ -49,8 +57,15 @@ NORMS = {"post_attention_layernorm": "post_attention_norm", "post_feedforward_la
 
 
 def metadata(config: CheckpointConfig) -> dict[str, object]:
-    """Nothing of its own."""
-    return decoder_metadata(config) | rope_metadata(config) | window_metadata(config)
+    """A file of OLMo 3 that does not list the layers with a window has one on three of four."""
+    windows, local = window_metadata(config), rope_section(config, "sliding_attention")
+    keys = decoder_metadata(config) | rope_metadata(config)
+    if not windows:
+        return keys
+    if rope_section(config).has("sliding_attention"):
+        rope_type(local, ("default",))
+    everywhere = {"attention.sliding_window_pattern": Typed([True] * block_count(config), "bool")}
+    return keys | {"rope.freq_base_swa": rope_base(config, local)} | everywhere | windows
 
 
 def tensors(config: CheckpointConfig) -> list[TensorRule]:

@@ -12,7 +12,7 @@ from tests.tools.convert import tiny_tokenizers
 llama_cpp = pytest.importorskip("llama_cpp")
 
 TOLERANCE = 1e-4
-WINDOWED = {"mistral", "qwen2-window", "qwen3-window", "phi3"}
+WINDOWED = {"mistral", "ministral", "qwen2-window", "qwen3-window", "phi3"}
 """It has windows for some architectures only."""
 OURS = WINDOWED | {"qwen3moe-mixed", "smollm3-other"}
 """What it does not know, or refuses."""

@@ -47,6 +47,7 @@ CASES = {
     "llama-linear": ("Llama", {"rope_parameters": LINEAR}),
     "mistral": ("Mistral", {"sliding_window": 20}),
     "mistral-wide": ("Mistral", {"sliding_window": None, "head_dim": 32}),
+    "ministral": ("Ministral", {"sliding_window": 20, "layer_types": SLIDING, "head_dim": 24}),
     "mixtral": ("Mixtral", {"num_local_experts": 5, "num_experts_per_tok": 2}),
     "qwen2": ("Qwen2", {}),
     "qwen2-window": ("Qwen2", QWEN_WINDOW | {"max_window_layers": 2}),
@@ -70,6 +71,8 @@ CASES = {
     "smollm3": ("SmolLM3", {"num_hidden_layers": 4}),
     "smollm3-other": ("SmolLM3", {"no_rope_layers": [0, 1, 1], "rope_parameters": YARN}),
     "olmo2": ("Olmo2", {}),
+    "olmo3": ("Olmo3", {"sliding_window": 20, "num_hidden_layers": 4, "rope_parameters": {"full_attention": YARN}}),
+    "olmo3-everywhere": ("Olmo3", {"sliding_window": 20, "layer_types": SLIDING[:1] * 3}),
     "phi3": ("Phi3", {"sliding_window": 20}),
     "phi3-partial": ("Phi3", {"partial_rotary_factor": 0.5, "tie_word_embeddings": True}),
 }
