@@ -23,6 +23,7 @@ from ...model.reference_kv import PagedKv
 from ...model.reference_ops import OPS
 from ...model.reference_state import Floats, State
 from ...model.reverse import Reverse
+from ...model.row_range import row_range
 
 AT_ONCE = 2
 _PAGE = 16
@@ -82,15 +83,18 @@ def _add(
     batch: StepBatch,
     rng: np.random.Generator,
 ) -> None:
+    heights = _heights(weights)
+
     def put(name: str, kind: str, rows: NDArray[np.float64], columns: NDArray[np.float64]) -> None:
         before = sums[name].get(kind)
         sums[name][kind] = (rows, columns) if before is None else (before[0] + rows, before[1] + columns)
 
     def matrix(name: str, g: Floats, x: Floats, first: int) -> None:
         # The squares of `g.T @ x` summed over columns and over rows, without the matrix itself.
-        rows = np.zeros(weights[name].shape[0])
-        rows[first : first + g.shape[1]] = _sums(g, x)
-        put(name, "matrix", rows, _sums(x, g))
+        part = row_range(name)
+        rows = np.zeros(heights[part.tensor])
+        rows[part.start + first :][: g.shape[1]] = _sums(g, x)
+        put(part.tensor, "matrix", rows, _sums(x, g))
 
     def table(name: str, ids: NDArray[np.int32], g: Floats) -> None:
         seen, places = np.unique(ids, return_inverse=True)
@@ -106,6 +110,15 @@ def _add(
         OPS[type(op)](op, state)
     logits = state.values.pop(program.logits)
     backward(program, Reverse(state, matrix, table), _drawn_less_expected(logits, rng))
+
+
+def _heights(weights: Mapping[str, Weight]) -> dict[str, int]:
+    """Rows of each tensor: of one that is used in parts, all of them together."""
+    heights: dict[str, int] = defaultdict(int)
+    for name, weight in weights.items():
+        part = row_range(name)
+        heights[part.tensor] = max(heights[part.tensor], part.start + weight.shape[0])
+    return heights
 
 
 def _sums(a: Floats, b: Floats) -> NDArray[np.float64]:

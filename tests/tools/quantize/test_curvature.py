@@ -78,6 +78,15 @@ def test_every_matrix_has_one_and_a_tied_table_two(tmp_path, curvatures, bound, 
     assert len(measure_curvatures(tied.program, tied.weights, windows[:2])["token_embd.weight"]) == 2
 
 
+def test_matrices_that_share_a_tensor_are_measured_as_one(tmp_path, windows):
+    gguf = open_gguf(make_tiny_gguf(tmp_path / "m.gguf", "phi3", n_layers=1))
+    model = bind(gguf)
+    found = measure_curvatures(model.program, model.weights, windows[:2])
+    matrices = {name: info.rows for name, info in gguf.tensors.items() if len(info.shape) > 1}
+    assert {name: len(curvature.rows) for name, (curvature,) in found.items()} == matrices
+    assert all((found[f"blk.0.{stem}.weight"][0].rows > 0).all() for stem in ("attn_qkv", "ffn_up"))
+
+
 def test_rows_of_a_table_that_no_text_had_do_not_count(curvatures, windows):
     (table,) = curvatures["token_embd.weight"]
     used = np.unique(np.concatenate(windows))
