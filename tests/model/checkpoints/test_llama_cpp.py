@@ -14,7 +14,7 @@ llama_cpp = pytest.importorskip("llama_cpp")
 TOLERANCE = 1e-4
 WINDOWED = {"mistral", "ministral", "qwen2-window", "qwen3-window", "phi3"}
 """It has windows for some architectures only."""
-OURS = WINDOWED | {"qwen3moe-mixed", "smollm3-other"}
+OURS = WINDOWED | {"qwen3moe-mixed", "smollm3-other", "gemma3-scale"}
 """What it does not know, or refuses."""
 TABLES = {"gemma3": 5e-3}
 """It takes GELU from a table of halves."""

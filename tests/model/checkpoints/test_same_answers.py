@@ -58,8 +58,9 @@ CASES = {
     "qwen3moe-mixed": ("Qwen3Moe", MOE | {"mlp_only_layers": [1]}),
     "gemma3": (
         "Gemma3",
-        {"head_dim": 24, "query_pre_attn_scalar": 40, "sliding_window": 20, "layer_types": SLIDING},
+        {"head_dim": 24, "query_pre_attn_scalar": 24, "sliding_window": 20, "layer_types": SLIDING},
     ),
+    "gemma3-scale": ("Gemma3", {"head_dim": 24, "query_pre_attn_scalar": 40, "sliding_window": 20}),
     "gemma2": ("Gemma2", CAPS | {"head_dim": 24, "query_pre_attn_scalar": 40, "sliding_window": 20}),
     "gemma2-everywhere": ("Gemma2", CAPS | {"head_dim": 32, "sliding_window": 20, "layer_types": SLIDING[:1] * 3}),
     "granite": ("Granite", MULTIPLIERS),
