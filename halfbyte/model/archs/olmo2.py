@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...formats import GGUFFile, Typed
+from ...formats import GGUFFile
 from ..arch import Arch
 from ..checkpoint import Checkpoint, TensorRule
 from ..checkpoint_config import CheckpointConfig
@@ -18,7 +18,6 @@ from ..decoder_checkpoint import (
     FEED_FORWARD,
     HEAD_NORMS,
     UNUSED,
-    block_count,
     decoder_metadata,
     decoder_tensors,
 )
@@ -57,15 +56,14 @@ NORMS = {"post_attention_layernorm": "post_attention_norm", "post_feedforward_la
 
 
 def metadata(config: CheckpointConfig) -> dict[str, object]:
-    """A file of OLMo 3 that does not list the layers with a window has one on three of four."""
-    windows, local = window_metadata(config), rope_section(config, "sliding_attention")
+    """Layers with a window turn by a base of their own."""
+    windows, local = window_metadata(config, period=_PERIOD), rope_section(config, "sliding_attention")
     keys = decoder_metadata(config) | rope_metadata(config)
     if not windows:
         return keys
     if rope_section(config).has("sliding_attention"):
         rope_type(local, ("default",))
-    everywhere = {"attention.sliding_window_pattern": Typed([True] * block_count(config), "bool")}
-    return keys | {"rope.freq_base_swa": rope_base(config, local)} | everywhere | windows
+    return keys | windows | {"rope.freq_base_swa": rope_base(config, local)}
 
 
 def tensors(config: CheckpointConfig) -> list[TensorRule]:
