@@ -37,10 +37,12 @@ def build(spec: ModelSpec, tensors: Collection[str]) -> Program:
 
 
 def metadata(config: CheckpointConfig) -> dict[str, object]:
-    """Raises `UnsupportedError` for another activation than GELU, or positions that are not learnt."""
+    """Raises `UnsupportedError` for another activation than GELU, positions that are not learnt, and decoders."""
     for key, known in (("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
         if config.text(key, known) != known:
             raise UnsupportedError(f"{config.path}: {key} {config.text(key, known)!r} is not supported", known=[known])
+    if config.flag("is_decoder", False):
+        raise UnsupportedError(f"{config.path}: is_decoder, so attention to the past only, is not supported")
     return encoder_metadata(config)
 
 
