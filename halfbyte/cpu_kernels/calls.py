@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from ..model.program import RopeTable
 
@@ -131,7 +132,8 @@ Operand = (
 class Call:
     """One kernel call. `reads` and `writes` name value forms and KV layers: what barriers and memory are planned by.
 
-    A step in which nobody wants the `adapter` of a call goes without the call.
+    A step in which nobody wants the `adapter` of a call goes without the call, and one in which nobody wants any of
+    `out_for` without its `out`.
     """
 
     kernel: str
@@ -140,6 +142,18 @@ class Call:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     adapter: int | None = None
+    out_for: frozenset[int] = frozenset()
+
+    def with_adapters(self, used: Collection[int]) -> Call | None:
+        """What a step makes of it that wants these adapters and no other."""
+        if self.adapter is not None and self.adapter not in used:
+            return None
+        if not self.out_for or not self.out_for.isdisjoint(used):
+            return self
+        out = self.operands["out"]
+        assert isinstance(out, Ref)
+        writes = tuple(name for name in self.writes if name != out.value)
+        return replace(self, operands=self.operands | {"out": 0}, writes=writes)
 
     @property
     def label(self) -> str:

@@ -146,8 +146,17 @@ class Lowering:
         """Append a call; one for what only an adapter needs is that adapter's anyway."""
         counted = (self.route_of(operand.value) for operand in operands.values() if isinstance(operand, Count))
         orders = [route.out + ORDER for route in counted if route is not None]
-        whose = self._adapter if adapter is None else adapter
-        self.calls.append(Call(kernel, layout, operands, tuple(dict.fromkeys(reads + orders)), tuple(writes), whose))
+        read, whose = tuple(dict.fromkeys(reads + orders)), self._adapter if adapter is None else adapter
+        self.calls.append(Call(kernel, layout, operands, read, tuple(writes), whose, self._out_for(operands)))
+
+    def _out_for(self, operands: dict[str, Operand]) -> frozenset[int]:
+        """The adapters for whose sake alone a kernel that writes int8 writes float32 too; none where others want it."""
+        out = operands.get("out")
+        if not operands.get("quantized") or not isinstance(out, Ref):
+            return frozenset()
+        readers = [op for op in self._readers.get(out.value, []) if self._wanted(op, out.value)[0]]
+        adapters = {self._adapter_of.get(op.writes()[0]) if op.writes() else None for op in readers}
+        return frozenset(adapter for adapter in adapters if adapter is not None and None not in adapters)
 
     def root(self, value: str) -> str:
         """The value whose memory `value` uses."""

@@ -192,7 +192,8 @@ class Placed:
     def with_adapters(self, used: Collection[int], kernels: Kernels) -> Placed:
         """The same memory, and the instructions of a step that wants these adapters and no other."""
         part = copy(self)
-        part.calls = [call for call in self.plan.lowering.calls if call.adapter is None or call.adapter in used]
+        calls = (call.with_adapters(used) for call in self.plan.lowering.calls)
+        part.calls = [call for call in calls if call is not None]
         part.assemble(kernels)
         return part
 

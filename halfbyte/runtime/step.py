@@ -60,7 +60,7 @@ class BatchBuilder:
         self._seq_len = np.zeros(max_seqs, np.int32)
         self._scales = np.zeros((max_seqs, num_adapters), np.float32) if num_adapters else None
         self._rows: list[tuple[list[int], int]] = [([], 0)] * max_seqs
-        self._shape = (0, 0, 0)
+        self._shape = (0, 0, 0, False)
         self._view = self._cut(*self._shape)
 
     def build(self, plan: StepPlan) -> StepBatch:
@@ -73,18 +73,25 @@ class BatchBuilder:
                 self._put_many(t, s, sequence, num_tokens)
             self._put_pages(s, sequence)
             self._seq_len[s] = sequence.num_computed + num_tokens
-            if self._scales is not None:
-                self._scales[s] = 0 if sequence.adapters.scales is None else sequence.adapters.scales
             t += num_tokens
             if num_rows == 1:
                 self._logit_rows[r] = t - 1
             else:
                 self._logit_rows[r : r + num_rows] = self._ramp[t - num_rows : t]
             r += num_rows
-        shape = (t, len(plan.shares), r)
+        shape = (t, len(plan.shares), r, self._put_scales(plan))
         if shape != self._shape:
             self._shape, self._view = shape, self._cut(*shape)
         return self._view
+
+    def _put_scales(self, plan: StepPlan) -> bool:
+        """Note how much of each adapter the sequences want; whether any wants one."""
+        wanted = any(share.sequence.seed for share in plan.shares)
+        if wanted:
+            assert self._scales is not None, "a request chose adapters that the model was not loaded with"
+            for s, (sequence, _, _) in enumerate(plan.shares):
+                self._scales[s] = 0 if sequence.adapters.scales is None else sequence.adapters.scales
+        return wanted
 
     def _put_one(self, t: int, s: int, sequence: Sequence) -> None:
         """`_put_many` of one token, at a tenth of its cost: this is what happens between two tokens of an answer."""
@@ -116,7 +123,7 @@ class BatchBuilder:
             self._page_table[s, have : len(sequence.pages)] = sequence.pages[have:]
         self._rows[s] = (sequence.pages, len(sequence.pages))
 
-    def _cut(self, t: int, s: int, r: int) -> StepBatch:
+    def _cut(self, t: int, s: int, r: int, adapted: bool) -> StepBatch:
         return StepBatch(
             ids=self._ids[:t],
             positions=self._positions[:t],
@@ -125,5 +132,5 @@ class BatchBuilder:
             page_table=self._page_table[:s],
             seq_len=self._seq_len[:s],
             logit_rows=self._logit_rows[:r],
-            adapter_scales=None if self._scales is None else self._scales[:s],
+            adapter_scales=self._scales[:s] if adapted and self._scales is not None else None,
         )

@@ -93,6 +93,11 @@ def test_without_adapters_logits_are_those_of_the_model_to_the_bit(models):
     runner.close()
 
 
+def twofold(placed):
+    """How many calls write float32 and int8 of a value."""
+    return sum(bool(call.operands.get("quantized") and call.operands.get("out")) for call in placed.calls)
+
+
 def test_steps_without_adapters_run_the_instructions_of_the_model(models):
     plain, adapted = build(models[0]), build(models[1])
     none, one = (adapted._versions.of(scales) for scales in (None, np.float32([[0, 0], [0, 3]])))
@@ -103,6 +108,10 @@ def test_steps_without_adapters_run_the_instructions_of_the_model(models):
     assert own == fused
     assert {call.adapter for call in one.placed.calls} == {None, 1}
     assert none.placed.length < one.placed.length < adapted._placed.length
+    # Values that only adapters want as float32 are int8 alone.
+    assert twofold(none.placed) == twofold(plain._placed)
+    if any(call.operands.get("quantized") for call in plain._placed.calls):
+        assert twofold(one.placed) > twofold(none.placed)
 
 
 @pytest.mark.parametrize("chunks", [[70], [1] * 12 + [58], [33, 5, 32]])
