@@ -51,6 +51,7 @@ def load_embedder(
     config = LoadConfig(
         max_num_batched_tokens=max_num_batched_tokens,
         max_num_seqs=MAX_SEQS,
+        kv="f32",
         threads=threads,
         backend=backend,
         isa=isa,

@@ -9,10 +9,12 @@ from tests.cpu_kernels.programs import ARCHS, IDS, MIXED, N_PAGES, PAGE_LEN, VOC
 from tests.model.batches import run_all, step, whole_prompt_batches
 from tests.model.tiny import make_tiny_gguf
 
+OTHERS = (("gpt-oss", "f32"), ("lfm2", "f32"))
+"""Experts, sinks and filters."""
 FORMATS = {"f32": {"weights": "f32"}, "mixed": MIXED}
 
 
-@pytest.fixture(scope="module", params=[(arch, kind) for arch in ARCHS for kind in FORMATS], ids="-".join)
+@pytest.fixture(scope="module", params=[*((arch, kind) for arch in ARCHS for kind in FORMATS), *OTHERS], ids="-".join)
 def runners(request, tmp_path_factory):
     """The same model with one thread and with two."""
     arch, kind = request.param

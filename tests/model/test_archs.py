@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from halfbyte.errors import UnsupportedError
 from halfbyte.formats import Typed
 from halfbyte.model.arch import Arch
 from halfbyte.model.archs import ARCHS
 from halfbyte.model.kv_types import KvTypes
-from halfbyte.model.program import Attention, Embed, GatedAct, RmsNorm, Rope, Softcap
+from halfbyte.model.program import AddVector, Attention, Embed, GatedAct, RmsNorm, Rope, Softcap
 from halfbyte.model.reference import ReferenceExecutable
 from tests.model.batches import run_all, whole_prompt_batches
 from tests.source_tree import PACKAGE
@@ -135,6 +136,44 @@ def test_qwen_is_a_llama_that_turns_halves(bound, rng):
     assert qwen.weight_names() == llama.weight_names()
     assert {op.table.kind for op in qwen.ops if isinstance(op, Rope)} == {"neox"}
     assert qwen.widths == llama.widths
+
+
+def test_the_yarn_of_gpt_oss_is_not_cut_where_the_file_does_not_say(bound):
+    key = "gpt-oss.rope.scaling.yarn_truncate"
+    silent, cut, uncut = (bound("gpt-oss", metadata={key: said}).spec.layers[0].rope for said in (None, True, False))
+    assert silent == uncut != cut
+
+
+def test_granite_without_rope_knows_no_positions(bound):
+    assert not ops(bound("granite", metadata={"granite.rope.scaling.finetuned": False}), Rope)
+    assert ops(bound("granite"), Rope)
+
+
+def test_the_gemma2_27b_has_a_scale_of_its_own_unless_the_file_says(bound):
+    large = {"n_layers": 46, "n_embd": 64, "n_ff": 32}
+    assert {op.scale for op in ops(bound("gemma2", **large), Attention)} == {1 / math.sqrt(16)}
+    said = bound("gemma2", **large, metadata={"gemma2.attention.scale": 0.25})
+    assert {op.scale for op in ops(said, Attention)} == {0.25}
+
+
+def test_caps_of_gemma2_are_the_published_ones_where_the_file_does_not_say(bound):
+    caps = ("gemma2.attn_logit_softcapping", "gemma2.final_logit_softcapping")
+    model = bound("gemma2", metadata=dict.fromkeys(caps))
+    assert (model.spec.attention_softcap, model.spec.final_softcap) == (50, 30)
+    none = bound("gemma2", metadata=dict.fromkeys(caps, 0.0))
+    assert (none.spec.attention_softcap, none.spec.final_softcap) == (None, None)
+
+
+def test_a_file_may_have_one_token_type_or_none(bound):
+    kept = bound("bert", tensors={"token_types.weight": np.zeros((1, 64))})
+    without = bound("bert", tensors={"token_types.weight": None})
+    assert {type(op) for op in kept.program.ops} - {type(op) for op in without.program.ops} == {AddVector}
+
+
+@pytest.mark.parametrize(("arch", "causal"), [("bert", True), ("llama", False)])
+def test_only_encoders_look_ahead(bound, arch, causal):
+    with pytest.raises(UnsupportedError, match=r"attention\.causal"):
+        bound(arch, metadata={f"{arch}.attention.causal": causal})
 
 
 def test_every_architecture_file_is_in_the_table():

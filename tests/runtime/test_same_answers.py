@@ -14,7 +14,8 @@ import halfbyte
 from halfbyte.runtime.sequence import Sequence
 from tests.model.tiny import tiny_model
 
-ARCHS = ("llama", "gemma3")
+ARCHS = ("llama", "gemma3", "lfm2")
+"""Without windows, with some, and with filters that look back at the last tokens."""
 BEGINNINGS = [[(k * i * i + 5 * i) % 250 for i in range(90)] for k in (11, 12, 13)]
 TEXT = BEGINNINGS[0]
 DRAWN = {"temperature": 1.2, "top_k": 30, "repeat_penalty": 1.1}

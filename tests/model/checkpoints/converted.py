@@ -11,16 +11,17 @@ from halfbyte.tools.convert.blueprint import check_fit
 from halfbyte.tools.convert.checkpoint_folder import CheckpointFolder
 from halfbyte.tools.convert.job import write_tensors
 from halfbyte.tools.convert.plan import plan_tensors
+from halfbyte.tools.convert.quantized import plain_source
 
 
-def convert(folder, *, type="f32", source=None):
-    """Write `model.gguf` into the folder and return its path; `source` stands in for the folder's tensors."""
+def convert(folder):
+    """Write `model.gguf` into the folder and return its path."""
     checkpoint = CheckpointFolder(folder)
     arch, config = CLASSES[checkpoint.class_name], checkpoint.config
-    description, source = ARCHS[arch].checkpoint, source or checkpoint.tensors()
+    description, source = ARCHS[arch].checkpoint, plain_source(checkpoint.tensors(), config.given)
     keys = {f"{arch}.{key}": value for key, value in description.metadata(config).items()}
     metadata = {"general.architecture": arch} | keys
-    plan = plan_tensors(description, config, source, recipe_named(type), metadata)
+    plan = plan_tensors(description, config, source, recipe_named("f32"), metadata)
     check_fit(plan, config.path)
     path = folder / "model.gguf"
     with GGUFWriter(path, plan.metadata) as writer:

@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers
 
+from halfbyte.cpu_kernels import executable
 from halfbyte.errors import FormatError, UnsupportedError
 from halfbyte.formats import open_gguf
 from halfbyte.model import bind
@@ -15,12 +16,13 @@ from halfbyte.model.checkpoint_config import CheckpointConfig
 from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.pooling import POOLINGS
 from halfbyte.model.reference import ReferenceExecutable
+from tests.cpu_kernels.kernel_sets import DETECTED
 from tests.model.batches import run_all, step
 from tests.model.checkpoints.converted import convert
 from tests.model.checkpoints.tiny_checkpoint import SIZES, make, prompts
 
 TOLERANCE = 1e-4
-PAGE_LEN = 8
+PAGE_LEN = 16
 TEXTS = prompts([50, 1, 23, 8])
 CLASSES = ("BertModel", "BertForMaskedLM", "NomicBertModel")
 
@@ -31,42 +33,43 @@ def original(request, tmp_path_factory):
     return folder, make(folder, getattr(transformers, request.param))
 
 
-@pytest.fixture(scope="module")
-def executable(original):
+@pytest.fixture(scope="module", params=["reference", "kernels"])
+def runner(original, request):
     bound = bind(open_gguf(convert(original[0])))
-    return ReferenceExecutable(
-        bound.program, bound.weights, n_pages=20, page_len=PAGE_LEN, kv=KvTypes("f32", "f32"), max_tokens=100
-    )
+    sizes = {"n_pages": 20, "max_tokens": 100, "kv": KvTypes("f32", "f32")}
+    if request.param == "reference":
+        return ReferenceExecutable(bound.program, bound.weights, **sizes)
+    return executable.build(bound.program, bound.weights, **sizes, isa=DETECTED, threads=2)
 
 
-def states(executable, texts):
+def states(runner, texts):
     """Of whole texts in one step."""
     sequences, page = [], 0
     for ids in texts:
         pages = -(-len(ids) // PAGE_LEN)
         sequences.append((ids, 0, list(range(page, page + pages))))
         page += pages
-    together = run_all(executable, [step(sequences, PAGE_LEN)], SIZES["hidden_size"])
+    together = run_all(runner, [step(sequences, PAGE_LEN)], SIZES["hidden_size"])
     return np.split(together, np.cumsum([len(ids) for ids in texts])[:-1])
 
 
-def test_states_are_those_of_the_original(original, executable):
-    for got, ids in zip(states(executable, TEXTS), TEXTS, strict=True):
+def test_states_are_those_of_the_original(original, runner):
+    for got, ids in zip(states(runner, TEXTS), TEXTS, strict=True):
         with torch.no_grad():
             wanted = original[1](torch.tensor(ids[None]), output_hidden_states=True).hidden_states[-1][0].numpy()
         assert np.std(wanted) > 0.3
         assert np.abs(got - wanted).max() < TOLERANCE
 
 
-def test_a_text_has_the_same_bits_alone(executable):
-    for together, ids in zip(states(executable, TEXTS), TEXTS, strict=True):
-        assert np.allclose(together, states(executable, [ids])[0], atol=1e-5)
+def test_a_text_has_the_same_states_alone(runner):
+    for together, ids in zip(states(runner, TEXTS), TEXTS, strict=True):
+        assert np.allclose(together, states(runner, [ids])[0], atol=1e-5)
 
 
-def test_every_token_counts_for_every_other(executable):
+def test_every_token_counts_for_every_other(runner):
     changed = TEXTS[0].copy()
     changed[-1] = (changed[-1] + 1) % SIZES["vocab_size"]
-    (before,), (after,) = states(executable, [TEXTS[0]]), states(executable, [changed])
+    (before,), (after,) = states(runner, [TEXTS[0]]), states(runner, [changed])
     assert (np.abs(after - before).max(axis=1) > 1e-5).all()
 
 

@@ -14,8 +14,6 @@ from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
-from halfbyte.tools.convert.checkpoint_folder import CheckpointFolder
-from halfbyte.tools.convert.quantized import plain_source
 from tests.model.batches import run_side_by_side
 from tests.model.checkpoints.converted import convert
 from tests.model.checkpoints.tiny_checkpoint import SIZES, answers, make, prompts
@@ -51,9 +49,7 @@ def checkpoint(tmp_path_factory):
     config = json.loads((folder / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
     (folder / "config.json").write_text(json.dumps(config))
-    source = CheckpointFolder(folder)
-    path = convert(folder, source=plain_source(source.tensors(), source.config.given))
-    return open_gguf(path), dict(model.named_parameters()), answers(model, PROMPTS)
+    return open_gguf(convert(folder)), dict(model.named_parameters()), answers(model, PROMPTS)
 
 
 @pytest.mark.parametrize(("name", "half"), [("ffn_gate_exps", 0), ("ffn_up_exps", 1), ("ffn_down_exps", None)])
