@@ -5,7 +5,7 @@ import pytest
 
 from halfbyte.tools.convert.conversion import Conversion, ConversionChoices
 from tests.model.checkpoints.test_longrope import CASES as LONGROPE
-from tests.model.checkpoints.test_same_answers import CASES
+from tests.model.checkpoints.test_same_answers import CAPS, CASES
 from tests.model.checkpoints.tiny_checkpoint import answers, make, prompts
 from tests.tools.convert import tiny_tokenizers
 
@@ -14,11 +14,14 @@ llama_cpp = pytest.importorskip("llama_cpp")
 TOLERANCE = 1e-4
 WINDOWED = {"mistral", "ministral", "qwen2-window", "qwen3-window", "phi3"}
 """It has windows for some architectures only."""
-OURS = WINDOWED | {"qwen3moe-mixed", "smollm3-other", "gemma3-scale"}
-"""What it does not know, or refuses."""
-TABLES = {"gemma3": 5e-3}
+SCALED = {"gemma3-scale", "gemma2", "gemma2-everywhere"}
+"""It takes scales of scores from the size of heads alone, and knows the usual layers with a window."""
+OURS = WINDOWED | SCALED | {"qwen3moe-mixed", "smollm3-other", "gpt-oss"}
+"""What it does not know, or refuses: layers of two kinds, YaRN that is not cut to whole pairs."""
+TABLES = {"gemma3": 5e-3, "gemma2-usual": 5e-3}
 """It takes GELU from a table of halves."""
 ALL = {name: case for name, case in CASES.items() if name not in OURS}
+ALL["gemma2-usual"] = ("Gemma2", CAPS | {"head_dim": 24, "query_pre_attn_scalar": 24, "sliding_window": 20})
 ALL |= {f"{name}-longrope": case for name, case in LONGROPE.items()}
 
 

@@ -29,6 +29,7 @@ LINEAR = {"rope_type": "linear", "rope_theta": 500.0, "factor": 3.0}
 MOE = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "head_dim": 24}
 QWEN_WINDOW = {"use_sliding_window": True, "sliding_window": 20}
 SLIDING = ["sliding_attention", "full_attention", "sliding_attention"]
+OLMO3 = {"full_attention": YARN, "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}}
 CAPS = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}
 MULTIPLIERS = {
     "embedding_multiplier": 3.0,
@@ -72,7 +73,7 @@ CASES = {
     "smollm3": ("SmolLM3", {"num_hidden_layers": 4}),
     "smollm3-other": ("SmolLM3", {"no_rope_layers": [0, 1, 1], "rope_parameters": YARN}),
     "olmo2": ("Olmo2", {}),
-    "olmo3": ("Olmo3", {"sliding_window": 20, "num_hidden_layers": 4, "rope_parameters": {"full_attention": YARN}}),
+    "olmo3": ("Olmo3", {"sliding_window": 20, "num_hidden_layers": 4, "rope_parameters": OLMO3}),
     "olmo3-everywhere": ("Olmo3", {"sliding_window": 20, "layer_types": SLIDING[:1] * 3}),
     "phi3": ("Phi3", {"sliding_window": 20}),
     "phi3-partial": ("Phi3", {"partial_rotary_factor": 0.5, "tie_word_embeddings": True}),
