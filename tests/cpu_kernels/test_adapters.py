@@ -13,7 +13,11 @@ from halfbyte.formats import open_gguf
 from halfbyte.model import bind
 from halfbyte.model.adapt import adapt
 from halfbyte.model.adapter import read_adapter
+from halfbyte.model.archs import ARCHS
+from halfbyte.model.program import Linear
 from halfbyte.model.reference import ReferenceExecutable
+from halfbyte.model.row_range import row_range
+from halfbyte.model.weights import tensor_shapes
 from tests.cpu_kernels.kernel_sets import DETECTED, ready
 from tests.cpu_kernels.lowered import overlapping_lives, races
 from tests.cpu_kernels.programs import IDS, MIXED, N_PAGES, PAGE_LEN, VOCAB, distance, poison
@@ -181,4 +185,25 @@ def test_choosing_along_with_a_step_works_in_every_version(models):
         runner.run(batch, logits)
         (best,) = runner.top_k_rows(logits, [3])
         assert best[0].tolist() == np.argsort(-logits[0], kind="stable")[:3].tolist()
+    runner.close()
+
+
+@pytest.mark.parametrize("arch", sorted(set(ARCHS) - {"bert", "nomic-bert", "llama"}))
+def test_matrices_of_every_architecture(tmp_path, arch):
+    plain = bind(open_gguf(make_tiny_gguf(tmp_path / "model.gguf", arch, weights="q8_0")))
+    matrices = {row_range(op.weight).tensor for op in plain.program.ops if isinstance(op, Linear)} - {
+        "token_embd.weight"
+    }
+    shapes = {name: shape for name, shape in tensor_shapes(plain.program).items() if name in matrices}
+    with open_gguf(make_adapter(tmp_path / "a.gguf", shapes, arch=arch, size=0.05)) as file:
+        adapted = adapt(plain, [read_adapter(file, arch, plain.program)])
+    reference = ReferenceExecutable(adapted.program, adapted.weights, n_pages=N_PAGES)
+    runner = build(adapted, threads=2)
+    poison(runner)
+    assert distance(logits_of(runner, prompt(1)), logits_of(reference, prompt(1))) < 3 * BUDGET
+    assert np.array_equal(logits_of(runner, prompt(0)), logits_of(build(plain), prompt()))
+    for used in ((0,), (1,)):
+        runner._placed = runner._versions.of(np.float32([used])).placed
+        assert races(runner) == []
+        assert overlapping_lives(runner) == []
     runner.close()
