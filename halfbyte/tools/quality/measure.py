@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...errors import FormatError
 from ...model.backend import Progress
 from ...runtime.bare import BareModel
+from ...runtime.purpose import check_writes
 from .figures import Figures
 from .pieces import Pieces
 from .softmax import Softmax
@@ -30,8 +31,11 @@ def measure(
     """Perplexity of `model` on `text` in windows of `model.window`, and its divergence from `base`.
 
     `progress("score", done, windows)` is told of every window. Raises `ConfigError` for a text shorter than a window
-    and a base with another vocabulary, `FormatError` where a model's logits are no numbers.
+    and a base with another vocabulary, `FormatError` where a model's logits are no numbers, `UnsupportedError` for an
+    encoder.
     """
+    for each in (model, *([] if base is None else [base])):
+        check_writes(each.program, each.path)
     tokenizer = model.tokenizer
     ids = np.array(tokenizer.encode(text, eos=False), np.int32)
     if base is not None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from halfbyte.errors import ConfigError, FormatError
+from halfbyte.errors import ConfigError, FormatError, UnsupportedError
 from halfbyte.runtime.bare import BareModel
 from halfbyte.tools.quality import pieces as pieces_module
 from halfbyte.tools.quality.measure import measure, score
@@ -181,3 +181,10 @@ def test_logits_that_are_no_numbers_name_the_model_and_the_place(tmp_path, opene
         measure(opened(path), TEXT)
     with pytest.raises(FormatError, match=r"nan\.gguf: gives logits that are no numbers"):
         measure(opened(tiny_model(tmp_path)), TEXT, base=opened(path))
+
+
+def test_an_encoder_predicts_no_text(tmp_path, opened):
+    encoder, model = opened(tiny_model(tmp_path, "bert")), opened(tiny_model(tmp_path))
+    for own, base in ((encoder, None), (model, encoder)):
+        with pytest.raises(UnsupportedError, match="makes vectors of texts and writes none"):
+            measure(own, TEXT, base=base)
