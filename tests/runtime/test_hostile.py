@@ -91,7 +91,7 @@ class TestPagesThatAreHeld:
         with toy_llm(ToyExecutable(n_pages=5), context=20) as llm:
             llm.generate(LONG, max_tokens=1)
             held: list[int] = []
-            llm._engine.call(lambda loop: sessions_module._hold(loop, None, held))
+            llm._engine.call(lambda loop: sessions_module._hold(loop, None, b"", held))
             assert len(held) == 3
             with llm.stream([3, 4]) as stream:
                 events = [next(stream) for _ in range(6)]
