@@ -38,6 +38,8 @@ def bind(gguf: GGUFFile, context: int | None = None) -> BoundModel:
     """
     if context is not None and context < 1:
         raise ConfigError(f"context must be at least 1 token, not {context}", key="context")
+    if gguf.metadata.get("general.type") == "adapter":
+        raise FormatError("this is an adapter: load its model with adapters=[this file]", path=gguf.path)
     name = gguf.metadata.get("general.architecture")
     if not isinstance(name, str):
         raise FormatError("general.architecture is missing or no text: this is not a model", path=gguf.path)

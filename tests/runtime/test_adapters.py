@@ -212,6 +212,11 @@ def test_files_that_are_no_adapters(folder, tmp_path):
         loaded(folder, cut)
 
 
+def test_an_adapter_alone_is_no_model(folder):
+    with pytest.raises(FormatError, match=r"one\.gguf: this is an adapter: load its model with"):
+        load(folder / "one.gguf")
+
+
 def test_an_adapter_may_go_once_it_is_loaded(folder, tmp_path):
     path = make_adapter(tmp_path / "gone.gguf", SHAPES)
     with loaded(folder, path) as llm:
