@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -20,6 +19,7 @@ from .weights import tensor_shapes
 SUFFIXES = (".lora_a", ".lora_b")
 _PLAIN = ("f32", "f16", "bf16")
 _SHOWN = 12
+_MOST_ALPHA = 1e30
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def _alpha(file: GGUFFile, architecture: str) -> float:
     if theirs != architecture:
         raise FormatError(f"an adapter of {theirs!r}, and the model is {architecture!r}", path=file.path)
     alpha = given.get("adapter.lora.alpha", 0.0)
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not math.isfinite(alpha):
-        raise FormatError(f"adapter.lora.alpha is {alpha!r}, not a finite number", path=file.path)
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not abs(alpha) <= _MOST_ALPHA:
+        raise FormatError(f"adapter.lora.alpha is {alpha!r}, not a finite number that float32 has", path=file.path)
     return float(alpha)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from halfbyte.errors import FormatError, UnsupportedError
-from halfbyte.formats import open_gguf
+from halfbyte.formats import Typed, open_gguf
 from halfbyte.model.adapt import adapt
 from halfbyte.model.adapter import read_adapter
 from halfbyte.model.kv_types import KvTypes
@@ -125,6 +125,7 @@ WRONG_METADATA = {
     "another kind": ({"adapter__type": "control"}, UnsupportedError, "type 'control'; known: lora"),
     "another model": ({"arch": "gemma3"}, FormatError, "an adapter of 'gemma3', and the model is 'llama'"),
     "no number": ({"adapter__lora__alpha": "8"}, FormatError, "alpha is '8', not a finite number"),
+    "beyond float32": ({"adapter__lora__alpha": Typed(1e308, "f64")}, FormatError, "alpha is 1e[+]308, not a finite"),
     "not finite": ({"adapter__lora__alpha": float("inf")}, FormatError, "alpha is inf, not a finite"),
     "behind tokens": ({"adapter__alora__invocation_tokens": [1, 2]}, UnsupportedError, "behind an invocation"),
 }
