@@ -21,13 +21,15 @@ _GATES: dict[int, tuple[Literal["softmax", "sigmoid"], bool]] = {
 """
 
 
-def read_experts(metadata: Metadata) -> Experts | None:
+def read_experts(metadata: Metadata, *, always: bool = False) -> Experts | None:
     """The experts of a model, None where it has none; problems are left in `metadata`.
 
     Without keys that say otherwise the gate is a softmax, the weights of the chosen add up to one, and an expert is as
-    wide as `feed_forward_length`. Raises `UnsupportedError` for a gate we do not have and experts chosen by groups.
+    wide as `feed_forward_length`; a file of an architecture that `always` has some must say how many. Raises
+    `UnsupportedError` for a gate we do not have and experts chosen by groups.
     """
-    count = metadata.integer("expert_count", 0, low=0, high=MAX_EXPERTS)
+    low, default = (1, None) if always else (0, 0)
+    count = metadata.integer("expert_count", default, low=low, high=MAX_EXPERTS)
     if count == 0:
         return None
     if metadata.integer("expert_group_count", 1, low=0) > 1:

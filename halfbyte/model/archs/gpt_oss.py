@@ -43,7 +43,7 @@ _ALPHA, _LIMIT = 1.702, 7.0
 
 def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
     """These models were trained with YaRN that is not cut at whole pairs, which other programs' files do not say."""
-    spec = read_spec(gguf, metadata, rope=None, experts=read_experts(metadata))
+    spec = read_spec(gguf, metadata, rope=None, experts=read_experts(metadata, always=True))
     rope = read_rope(metadata, "neox", read_n_rot(metadata, spec.key_length), cut=False)
     layers = tuple(dataclasses.replace(layer, rope=rope) for layer in spec.layers)
     return with_windows(dataclasses.replace(spec, layers=layers, act="swiglu_oai"), metadata, _PERIOD)

@@ -27,10 +27,9 @@ from .qwen3 import build
 
 
 def read(gguf: GGUFFile, metadata: Metadata) -> ModelSpec:
-    """A file that does not say so still has experts."""
-    if not metadata.has("expert_count"):
-        metadata.problem(f"{metadata.arch}.expert_count", "is missing")
-    return with_windows(read_spec(gguf, metadata, rope="neox", experts=read_experts(metadata)), metadata)
+    """Without experts it would be another architecture."""
+    experts = read_experts(metadata, always=True)
+    return with_windows(read_spec(gguf, metadata, rope="neox", experts=experts), metadata)
 
 
 def metadata(config: CheckpointConfig) -> dict[str, object]:
