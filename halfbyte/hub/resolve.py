@@ -96,6 +96,8 @@ def _looked_at(path: Path) -> Path:
     if stat.S_ISDIR(kind):
         inside = sorted(child.name for child in path.glob("*.gguf"))
         hint = f"; it holds {', '.join(inside[:5])}" if inside else " and holds no .gguf file"
+        if not inside and any((path / config).is_file() for config in ("config.json", "adapter_config.json")):
+            raise ConfigError(f"{path} is a folder of transformers: make a .gguf file of it with `halfbyte convert`")
         raise ConfigError(f"{path} is a folder{hint}; give the path of a .gguf file")
     if not stat.S_ISREG(kind):  # opening a pipe would wait for its writer
         raise ConfigError(f"{path} is a device or a pipe; give the path of a regular file", key="model")

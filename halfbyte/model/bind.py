@@ -38,8 +38,7 @@ def bind(gguf: GGUFFile, context: int | None = None) -> BoundModel:
     """
     if context is not None and context < 1:
         raise ConfigError(f"context must be at least 1 token, not {context}", key="context")
-    if gguf.metadata.get("general.type") == "adapter":
-        raise FormatError("this is an adapter: load its model with adapters=[this file]", path=gguf.path)
+    _refuse_other_files(gguf)
     name = gguf.metadata.get("general.architecture")
     if not isinstance(name, str):
         raise FormatError("general.architecture is missing or no text: this is not a model", path=gguf.path)
@@ -56,3 +55,11 @@ def bind(gguf: GGUFFile, context: int | None = None) -> BoundModel:
         _log.warning("a context of %d is more than the %d tokens of the model's training", context, spec.context_length)
     program = arch.build(spec, gguf.tensors)
     return BoundModel(spec, program, collect_weights(gguf, program, arch.factors), context or spec.context_length)
+
+
+def _refuse_other_files(gguf: GGUFFile) -> None:
+    """Sound files that have a model's architecture and are none."""
+    if gguf.metadata.get("general.type") == "adapter":
+        raise FormatError("this is an adapter: load its model with adapters=[this file]", path=gguf.path)
+    if not gguf.tensors:
+        raise FormatError("has metadata and a tokenizer alone, and no weights to compute with", path=gguf.path)

@@ -62,6 +62,13 @@ def test_a_folder_lists_the_models_in_it(model: Path) -> None:
         resolve(model.parent)
 
 
+@pytest.mark.parametrize("config", ["config.json", "adapter_config.json"])
+def test_a_folder_of_transformers_is_to_be_converted_first(tmp_path, config):
+    (tmp_path / config).write_text("{}")
+    with pytest.raises(ConfigError, match="halfbyte convert"):
+        resolve(tmp_path)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
     pipe = tmp_path / "model.gguf"

@@ -7,6 +7,7 @@ from halfbyte.errors import FormatError, HalfbyteError, UnsupportedError
 from halfbyte.formats import Typed, open_gguf
 from halfbyte.model import bind
 from tests.model.tiny import make_tiny_gguf
+from tests.model.tiny_traits import TRAITS
 
 WRONG = {
     "context_length": [None, 0, "long"],
@@ -65,6 +66,32 @@ def test_no_value_of_any_key_gets_past_as_anything_but_a_typed_error(tmp_path, a
                 refused += 1
         gguf.metadata = {**gguf.metadata, key: open_gguf(gguf.path).metadata.get(key, 1)}
     assert refused > 100
+
+
+@pytest.mark.parametrize("arch", TRAITS)
+def test_a_key_that_is_missing_is_a_typed_error_or_has_a_usual_value(tmp_path, arch):
+    gguf = open_gguf(make_tiny_gguf(tmp_path / "m.gguf", arch))
+    whole, refused = dict(gguf.metadata), []
+    for key in whole:
+        gguf.metadata = {other: value for other, value in whole.items() if other != key}
+        try:
+            bind(gguf)
+        except HalfbyteError:
+            refused.append(key)
+    assert f"{arch}.block_count" in refused
+
+
+@pytest.mark.parametrize(
+    ("given", "without", "said"),
+    [({"general.type": "adapter"}, False, "this is an adapter: load its model"), ({}, True, "no weights to compute with")],
+)
+def test_a_sound_file_that_is_no_model_is_said_to_be_what_it_is(tmp_path, given, without, said):
+    gguf = open_gguf(make_tiny_gguf(tmp_path / "m.gguf"))
+    gguf.metadata = {**gguf.metadata, **given}
+    if without:
+        gguf.tensors = {}
+    with pytest.raises(FormatError, match=said):
+        bind(gguf)
 
 
 def test_all_problems_come_in_one_error_that_names_the_file(bound):
