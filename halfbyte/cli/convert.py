@@ -94,7 +94,7 @@ def _convert_adapter(folder: Path, values: Namespace) -> int:
         raise UsageError(f"{', '.join('--' + flag.replace('_', '-') for flag in wrong)}: not for an adapter")
     out = _out(values, folder)
     base = None if values.base is None else resolve_checkpoint(values.base)
-    convert_adapter(folder, base, out, type=values.type or "f16", metadata=_metadata(values))
+    convert_adapter(folder, base, out, type=_type(values), metadata=_metadata(values))
     terminal.line(str(out))
     return 0
 
@@ -104,12 +104,16 @@ def _choices(values: Namespace) -> ConversionChoices:
 
     split = None if values.split_size is None else read_size(values.split_size, SPLIT_SIZE.flag)
     return ConversionChoices(
-        type=values.type or "f16",
+        type=_type(values),
         metadata=_metadata(values),
         split_bytes=split,
         vocab_only=values.vocab_only,
         merge_lora=tuple(Path(folder) for folder in values.merge_lora or ()),
     )
+
+
+def _type(values: Namespace) -> str:
+    return "f16" if values.type is None else str(values.type)
 
 
 def _metadata(values: Namespace) -> dict[str, object]:
@@ -132,13 +136,14 @@ def _value(text: str) -> object:
 
 def _out(values: Namespace, folder: Path) -> Path:
     """Where the file goes; refused at once where it would be after all the work."""
-    from ..formats.new_file import check_place
+    from ..tools.convert.target import check_target, parts_at
 
-    default = f"{folder.resolve().name}-{values.type or 'f16'}.gguf"
+    default = f"{folder.resolve().name}-{_type(values)}.gguf"
     out = Path(values.out if values.out is not None else default)
-    check_place(out, "out")
-    if out.exists() and not values.force:
-        raise ConfigError(f"{out} exists already; give another name, or replace it (--force)", key="out")
+    check_target(out, (folder, *map(Path, values.merge_lora or ())))
+    there = [out] if out.exists() else parts_at(out) if values.split_size else []
+    if there and not values.force:
+        raise ConfigError(f"{there[0]} exists already; give another name, or replace it (--force)", key="out")
     return out
 
 

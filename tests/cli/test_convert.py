@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,32 @@ def test_a_file_that_is_there_is_replaced_only_by_force(run, checkpoint: Path, o
     assert open_gguf(out).tensors
 
 
+def test_parts_that_are_there_are_replaced_only_by_force(run, checkpoint: Path, out: Path) -> None:
+    words = ["convert", str(checkpoint), "-o", str(out), "--split-size"]
+    assert run(*words, "100kB").code == 0
+    refused = run(*words, "200kB")
+    assert refused.code == 1
+    assert "new-00001-of-" in refused.err
+    assert "exists already" in refused.err
+    assert run(*words, "100kB", "--force").code == 0
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "linked.bin"])
+def test_no_force_replaces_the_checkpoint_itself(run, checkpoint: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(checkpoint, folder)
+    (folder / "linked.bin").symlink_to("model.safetensors")
+    before = (folder / name).read_bytes()
+    refused = run("convert", str(folder), "-o", str(folder / name), "--force")
+    assert refused.code == 1
+    assert "belongs to the source" in refused.err
+    assert (folder / name).read_bytes() == before
+
+
 MISTAKES = {
+    "no type": (["{checkpoint}", "--type", ""], 1, "unknown recipe ''"),
+    "key of a part": (["{checkpoint}", "--metadata", "split.count=3"], 1, "split.count follows from the tensors"),
+    "key of an answer": (["{checkpoint}", "--metadata", "halfbyte.check.version=1"], 1, "follows from the tensors"),
     "no folder": (["/no/such/folder"], 1, "does not exist. A checkpoint is a folder"),
     "a file": (["{checkpoint}/config.json"], 1, "is a file; name the folder it lies in"),
     "empty": (["{empty}"], 1, "config.json: is missing"),

@@ -15,6 +15,7 @@ from ...model.checkpoint import TensorRule
 from ...quant import FORMATS
 from .checkpoint_folder import CheckpointFolder
 from .peft_adapter import Pair, PeftAdapter
+from .target import check_metadata, check_target
 from .values import Floats
 
 FILE_TYPES = {"f32": 0, "f16": 1, "bf16": 32}
@@ -46,6 +47,8 @@ def convert_adapter(
     """
     if type not in FILE_TYPES:
         raise ConfigError(f"an adapter is written as {', '.join(FILE_TYPES)}, not {type!r}", key="type")
+    check_target(out, (folder,))
+    check_metadata(metadata or {})
     adapter = PeftAdapter(folder)
     checkpoint = CheckpointFolder(_base(adapter, base))
     name = checkpoint.class_name

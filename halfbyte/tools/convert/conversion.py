@@ -11,7 +11,6 @@ from pathlib import Path
 from ...cpu_kernels.encoding import CompiledSearch
 from ...errors import FormatError, UnsupportedError
 from ...formats.named_path import named_path
-from ...formats.new_file import check_place
 from ...formats.split_writer import SplitWriter
 from ...model.archs import ARCHS, CLASSES
 from ...quant import FORMATS
@@ -29,6 +28,7 @@ from .merged_source import merged_source
 from .plan import ConversionPlan, plan_tensors, widened
 from .quantized import plain_source
 from .report import ConversionReport
+from .target import check_metadata, check_target
 from .tensor_source import TensorSource
 from .tokenizer import read_tokenizer
 
@@ -63,6 +63,7 @@ class Conversion:
     def __init__(self, folder: Path, choices: ConversionChoices | None = None) -> None:
         self.choices = choices or ConversionChoices()
         self.recipe: Recipe = recipe_named(self.choices.type)
+        check_metadata(self.choices.metadata)
         self.folder = CheckpointFolder(folder)
         self.arch = _arch_of(self.folder)
         self.source: TensorSource = self._open_source()
@@ -97,7 +98,7 @@ class Conversion:
         Weights beyond what a half can hold keep their tensor in bf16 or float32, and the report says so.
         """
         target = named_path(path)
-        check_place(target, "out")
+        check_target(target, (self.folder.path, *self.choices.merge_lora))
         try:
             return self._write(target, threads, progress)
         except BeyondRange as found:
