@@ -24,7 +24,7 @@ from tests.model.batches import run_all, step, whole_prompt_batches
 
 IDS = np.arange(90) * 3 + 1
 PAGES = [3, 7, 1, 0, 6, 2]
-TYPES = {"f16": (KvTypes(), 2e-4), "f32": (KvTypes("f32", "f32"), 2.5e-6), "q8_0": (KvTypes("q8_0", "q8_0"), 1e-3)}
+TYPES = {"f16": (KvTypes(), 2e-4), "f32": (KvTypes("f32", "f32"), 2.5e-6), "q8_0/q4_0": (KvTypes("q8_0", "q4_0"), 1e-3)}
 """Types of the store, and how far from the reference (relative L2): where numbers are rounded to it, some tip.
 
 Measured: 1.6e-5, 2.5e-7, 2.4e-5.

@@ -83,7 +83,10 @@ def test_a_key_that_is_missing_is_a_typed_error_or_has_a_usual_value(tmp_path, a
 
 @pytest.mark.parametrize(
     ("given", "without", "said"),
-    [({"general.type": "adapter"}, False, "this is an adapter: load its model"), ({}, True, "no weights to compute with")],
+    [
+        ({"general.type": "adapter"}, False, "this is an adapter: load its model"),
+        ({}, True, "no weights to compute with"),
+    ],
 )
 def test_a_sound_file_that_is_no_model_is_said_to_be_what_it_is(tmp_path, given, without, said):
     gguf = open_gguf(make_tiny_gguf(tmp_path / "m.gguf"))

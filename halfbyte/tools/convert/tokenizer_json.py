@@ -22,6 +22,7 @@ from .tokenizer_marks import is_silent, read_marks
 from .tokenizer_source import Token, TokenizerSource
 
 NAME = "tokenizer.json"
+_LONGEST_ADDED = 1 << 14
 
 
 class JsonOriginal:
@@ -53,6 +54,7 @@ def read_json(files: TokenizerFiles) -> TokenizerSource:
     """Raises `FormatError` for a damaged file, `UnsupportedError` for a tokenizer of other parts than ours."""
     path = files.folder / NAME
     tree = files.tree(NAME)
+    _check_sizes(tree, path)
     with library_errors(lambda reason: FormatError(f"the tokenizers library cannot read it ({reason})", path=path)):
         rust = RustTokenizer.from_str(files.text(NAME) or "")
         rust.no_truncation()
@@ -72,6 +74,17 @@ def read_json(files: TokenizerFiles) -> TokenizerSource:
     source.is_silent = is_silent(stages["post_processor"])
     _mark_added(source, rust)
     return source
+
+
+def _check_sizes(tree: dict[str, Any], path: Path) -> None:
+    """The library takes gigabytes for an added token of some megabytes, and does not stop."""
+    added = tree.get("added_tokens") or []
+    longest = max((str(token.get("content", "")) for token in added if isinstance(token, dict)), key=len, default="")
+    if len(longest) > _LONGEST_ADDED:
+        raise FormatError(
+            f"adds a token of {len(longest)} characters, {longest[:20]!r}...; at most {_LONGEST_ADDED} make sense",
+            path=path,
+        )
 
 
 def _state(rust: Any, name: str) -> Any:

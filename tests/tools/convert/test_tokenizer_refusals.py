@@ -71,6 +71,10 @@ DAMAGED: dict[str, tuple[str, str]] = {
         "cannot read it",
     ),
     "a bad table": (edited(unigram, "normalizer", to=_charsmap("AAAAxx==")), "cannot read it|precompiled_charsmap"),
+    "a long added token": (
+        edited(byte_level, "added_tokens", 0, "content", to="x" * 20_000),
+        "adds a token of 20000 characters",
+    ),
     "an odd added token": (edited(byte_level, "added_tokens", 0, "id", to=5), "as 5, and the library has it as 420"),
 }  # fmt: skip
 
