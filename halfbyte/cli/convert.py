@@ -100,10 +100,12 @@ def _convert_adapter(folder: Path, values: Namespace) -> int:
 
 
 def _choices(values: Namespace) -> ConversionChoices:
+    from ..hub.checkpoint import repository_of
     from ..tools.convert.conversion import ConversionChoices
 
     split = None if values.split_size is None else read_size(values.split_size, SPLIT_SIZE.flag)
     return ConversionChoices(
+        name=repository_of(values.source),
         type=_type(values),
         metadata=_metadata(values),
         split_bytes=split,
@@ -136,9 +138,10 @@ def _value(text: str) -> object:
 
 def _out(values: Namespace, folder: Path) -> Path:
     """Where the file goes; refused at once where it would be after all the work."""
+    from ..hub.checkpoint import repository_of
     from ..tools.convert.target import check_target, parts_at
 
-    default = f"{folder.resolve().name}-{_type(values)}.gguf"
+    default = f"{repository_of(values.source) or folder.resolve().name}-{_type(values)}.gguf"
     out = Path(values.out if values.out is not None else default)
     check_target(out, (folder, *map(Path, values.merge_lora or ())))
     there = [out] if out.exists() else parts_at(out) if values.split_size else []

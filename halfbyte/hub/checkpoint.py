@@ -13,10 +13,15 @@ from .entry import Progress
 from .huggingface import fetch_files, parse_reference
 from .store import obtain
 
-CONFIG = "config.json"
-_WANTED = ("*.json", "*.jinja", "tokenizer.model", "spiece.model", "*.tiktoken")
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-"""The first kind that a repository has."""
+CONFIG, ADAPTER = "config.json", "adapter_config.json"
+_ABOUT = ("*.json", "*.jinja", "tokenizer.model", "spiece.model", "*.tiktoken")
+_WITHIN = ("*_Pooling/config.json", "additional_chat_templates/*.jinja")
+"""What is wanted from folders within a repository."""
+_WEIGHTS = {
+    CONFIG: ("*.safetensors", "pytorch_model*.bin"),
+    ADAPTER: ("adapter_model.safetensors", "adapter_model.bin"),
+}
+"""By what says what it is: patterns of weights, of which the first that a repository has counts."""
 
 
 def resolve_checkpoint(reference: str | PathLike[str], progress: Progress | None = None) -> Path:
@@ -34,15 +39,22 @@ def resolve_checkpoint(reference: str | PathLike[str], progress: Progress | None
     return obtain(f"checkpoint:{text}", fill, progress or _silent).path.parent
 
 
+def repository_of(reference: str) -> str | None:
+    """What a checkpoint in a repository is called, None for one in a folder."""
+    return reference.removeprefix("hf:").partition(":")[0].rpartition("/")[2] if reference.startswith("hf:") else None
+
+
 def _choose(repo: str, names: list[str]) -> list[str]:
-    """The config first, then what describes the tokenizer and the weights; nothing from folders within."""
+    """First what says what it is, then what describes the tokenizer, then the weights."""
     top = [name for name in names if "/" not in name]
-    weights = next((found for pattern in _WEIGHTS if (found := fnmatch.filter(top, pattern))), [])
-    if CONFIG not in top or not weights:
-        lacks = CONFIG if CONFIG not in top else "weights as safetensors or PyTorch files"
+    head = CONFIG if CONFIG in top else ADAPTER
+    weights = next((found for pattern in _WEIGHTS[head] if (found := fnmatch.filter(top, pattern))), [])
+    if head not in top or not weights:
+        lacks = CONFIG if head not in top else "weights as safetensors or PyTorch files"
         raise ConfigError(f"{repo} has no {lacks}: it is no checkpoint that can be converted")
-    about = [name for pattern in _WANTED for name in fnmatch.filter(top, pattern) if name != CONFIG]
-    return list(dict.fromkeys([CONFIG, *about, *weights]))
+    about = [name for pattern in _ABOUT for name in fnmatch.filter(top, pattern)]
+    within = [name for pattern in _WITHIN for name in fnmatch.filter(names, pattern)]
+    return list(dict.fromkeys([head, *about, *within, *weights]))
 
 
 def _silent(what: str, done: int, total: int) -> None:

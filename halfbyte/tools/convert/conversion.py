@@ -37,9 +37,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ConversionChoices:
-    """What a user decides: the recipe by name, metadata on top, and into files of how many bytes at most."""
+    """What a user decides: the recipe by name, metadata on top, and into files of how many bytes at most.
+
+    `name` is what the model is called where its config does not say, else its folder's name.
+    """
 
     type: str = "f16"
+    name: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     split_bytes: int | None = None
     vocab_only: bool = False
@@ -81,7 +85,7 @@ class Conversion:
         checkpoint, config = ARCHS[self.arch].checkpoint, self.folder.config
         own = checkpoint.metadata(config)
         config.raise_problems()
-        metadata = general_metadata(self.folder, self.arch)
+        metadata = general_metadata(self.folder, self.arch, self.choices.name)
         metadata |= {f"{self.arch}.{key}": value for key, value in own.items()}
         plan = plan_tensors(checkpoint, config, self.source, self.recipe, metadata)
         rows = next(tensor.shape.rows for tensor in plan.tensors if tensor.name == "token_embd.weight")

@@ -18,9 +18,10 @@ _SAMPLING = {
 """Names in `generation_config.json` to those of `general.sampling.*`."""
 
 
-def general_metadata(folder: CheckpointFolder, arch: str) -> dict[str, object]:
+def general_metadata(folder: CheckpointFolder, arch: str, name: str | None = None) -> dict[str, object]:
     """`general.*`; sampling settings only where they are numbers that mean something."""
-    name = str(folder.config.given.get("_name_or_path") or "").rstrip("/").rpartition("/")[2] or folder.path.name
+    given = str(folder.config.given.get("_name_or_path") or "").rstrip("/").rpartition("/")[2]
+    name = given or name or folder.path.resolve().name
     metadata: dict[str, object] = {
         "general.architecture": arch,
         "general.type": "model",
