@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from numpy.typing import NDArray
 
 from ..errors import ConfigError
 from ..quant.block import BlockFormat
+from .closed_or_discarded import ClosedOrDiscarded
 from .gguf_file import GGUFFile
 from .named_path import named_path
 from .split import ARCHITECTURE, COUNT, NO, TENSORS
@@ -21,7 +21,7 @@ from .writer import GGUFWriter
 MOST_PARTS = 99999
 
 
-class SplitWriter:
+class SplitWriter(ClosedOrDiscarded):
     """As `GGUFWriter`, into parts of at most `part_bytes` of tensors each, None for one file.
 
     A tensor is never cut, so one larger than a part makes a larger part. The parts of `PREFIX.gguf` are named as others
@@ -129,14 +129,3 @@ class SplitWriter:
         pairs = self._metadata if no == 0 else {} if arch is None else {ARCHITECTURE: arch}
         stem = self.path.name.removesuffix(".gguf")
         return GGUFWriter(self.path.with_name(f"{stem}-{no + 1:05d}-of-{count:05d}.gguf"), {**pairs, **about})
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()

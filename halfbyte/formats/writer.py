@@ -8,14 +8,14 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError, nearest
 from ..quant.block import BlockFormat
+from .closed_or_discarded import ClosedOrDiscarded
 from .encode import encode_name, encode_numbers, encode_pair
 from .gguf_file import GGUFFile
 from .named_path import named_path
@@ -39,7 +39,7 @@ class _Declared:
     sum: int = 0
 
 
-class GGUFWriter:
+class GGUFWriter(ClosedOrDiscarded):
     """Declare all tensors, then write their bytes in any order and in pieces; nothing is kept in memory.
 
         with GGUFWriter("new.gguf", {"general.architecture": "llama"}) as writer:
@@ -190,17 +190,6 @@ class GGUFWriter:
             self._file = NewFile(self.path, self._data_start + self._end)
             self._file.write(0, header)
         return self._file
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
 
 def _find_rooms(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ...errors import FormatError
+from .json_file import read_json, read_text
 
 
 class TokenizerFiles:
@@ -24,29 +23,11 @@ class TokenizerFiles:
     def text(self, name: str) -> str | None:
         """A file's text, None where it is absent."""
         path = self.folder / name
-        if not path.is_file():
-            return None
-        try:
-            return path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise FormatError("is no UTF-8 text; fetch it again", path=path, offset=error.start) from None
-        except OSError as error:
-            raise FormatError(f"cannot be read ({error.strerror})", path=path) from None
+        return read_text(path) if path.is_file() else None
 
     def tree(self, name: str) -> dict[str, Any]:
         """The object in a JSON file."""
         if name not in self._trees:
-            self._trees[name] = self._parse(name)
+            path = self.folder / name
+            self._trees[name] = read_json(path) if path.is_file() else {}
         return self._trees[name]
-
-    def _parse(self, name: str) -> dict[str, Any]:
-        text = self.text(name)
-        if text is None:
-            return {}
-        try:
-            tree = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"is no JSON ({error}); fetch it again", path=self.folder / name) from None
-        if not isinstance(tree, dict):
-            raise FormatError(f"wants a JSON object, not {type(tree).__name__}", path=self.folder / name)
-        return tree
