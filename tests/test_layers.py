@@ -34,7 +34,7 @@ MAY_USE: dict[str, set[str]] = {
     "quant": NUMPY,
     "formats": NUMPY,
     "cpu_kernels": NUMPY | {"numba", "llvmlite", "platformdirs"},
-    "gpu_offload": NUMPY,
+    "gpu_offload": NUMPY | {"cupy", "cupy_backends", "platformdirs"},
     "model": NUMPY,
     "text": NUMPY | {"tokenizers", "sentencepiece", "jinja2", "markupsafe"},
     "hub": {"huggingface_hub", "platformdirs"},
