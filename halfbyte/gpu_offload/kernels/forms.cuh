@@ -82,7 +82,7 @@ WORD void store_row(const Forms &to, i64 token, const float *row, i64 width, i64
 }
 
 // A row of floats to its other forms: one block a row.
-extern "C" __global__ void make_forms(const float *x, i64 stride, i64 width, const i32 *count, u8 *planes,
+__global__ void make_forms(const float *x, i64 stride, i64 width, const i32 *count, u8 *planes,
                                       float4 *records, u16 *halves, float *half_scales) {
     DYNAMIC_SHARED(shared);
     float *row = (float *)shared;

@@ -156,20 +156,29 @@ template <class Low, class High> struct Both {
     }
 };
 
-// --- scales: of group `group` of a step, half `half` of it and row `row` of the tile -------------------------------------
+// --- scales: what a lane keeps of a row of a tile, and from it those of group `group` of a step and half `half` of it ---
 
 struct Scale {
     float scale, offset;
 };
 
-WORD float byte_to_float(u8 byte) { return float(byte); }
+// Byte i of a word, for an i that is known when compiled.
+WORD u8 byte_of(u32 word, int i) { return u8(word >> 8 * i); }
+WORD u8 byte_of(const uint2 &words, int i) { return byte_of(i < 4 ? words.x : words.y, i & 3); }
+WORD u8 byte_of(const uint4 &words, int i) {
+    return byte_of(i < 4 ? words.x : i < 8 ? words.y : i < 12 ? words.z : words.w, i & 3);
+}
+
+WORD float half_of(u32 halves, int i) { return half_to_float(u16(halves >> 16 * i)); }
 
 // A half a group [16, 2]; codes lie MIDDLE / 2 above their value.
 template <int MIDDLE> struct HalfEach {
     static const int COLUMNS = 64, BYTES = 64;
     static const bool HALVES = false, OFFSET = MIDDLE != 0;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
-        const float d = half_to_float(((const u16 *)step)[2 * row + group]);
+    typedef u32 Row;
+    static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
+    static WORD Scale of(Row r, int group, int half) {
+        const float d = half_of(r, group);
         return {d, d * (-0.5f * MIDDLE)};
     }
 };
@@ -178,18 +187,21 @@ template <int MIDDLE> struct HalfEach {
 struct TwoHalvesEach {
     static const int COLUMNS = 64, BYTES = 128;
     static const bool HALVES = false, OFFSET = true;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
-        const u16 *h = (const u16 *)step + 2 * row + group;
-        return {half_to_float(h[0]), half_to_float(h[32])};
+    typedef uint2 Row;
+    static WORD Row row(const u8 *step, int row) {
+        return make_uint2(((const u32 *)step)[row], ((const u32 *)step)[16 + row]);
     }
+    static WORD Scale of(Row r, int group, int half) { return {half_of(r.x, group), half_of(r.y, group)}; }
 };
 
 // Powers of two [16, 2], half of what they are elsewhere since levels are doubled.
 struct PowerEach {
     static const int COLUMNS = 64, BYTES = 32;
     static const bool HALVES = false, OFFSET = false;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
-        const u32 e = step[2 * row + group];
+    typedef u32 Row;
+    static WORD Row row(const u8 *step, int row) { return ((const u16 *)step)[row]; }
+    static WORD Scale of(Row r, int group, int half) {
+        const u32 e = byte_of(r, group);
         return {__uint_as_float(e < 2 ? 0x00200000u << e : (e - 1) << 23), 0.f};
     }
 };
@@ -198,8 +210,10 @@ struct PowerEach {
 struct SmallFloatEach {
     static const int COLUMNS = 64, BYTES = 64;
     static const bool HALVES = true, OFFSET = false;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
-        const u32 bits = step[4 * row + 2 * group + half], e = bits >> 3, f = bits & 7;
+    typedef u32 Row;
+    static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
+    static WORD Scale of(Row r, int group, int half) {
+        const u32 bits = byte_of(r, 2 * group + half), e = bits >> 3, f = bits & 7;
         if (bits == 0 || bits == 0x7f) return {0.f, 0.f};
         return {e == 0 ? float(f) * 0.0009765625f : __uint_as_float((e + 119) << 23 | f << 20), 0.f};
     }
@@ -209,10 +223,17 @@ struct SmallFloatEach {
 struct TwoBytesEach {
     static const int COLUMNS = 256, BYTES = 320;
     static const bool HALVES = false, OFFSET = true;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
+    struct Row {
+        float scale, offset;
+        uint2 scales, offsets;
+    };
+    static WORD Row row(const u8 *step, int row) {
         const u16 *h = (const u16 *)step;
-        const u8 *bytes = step + 64 + 8 * row + group;
-        return {half_to_float(h[row]) * byte_to_float(bytes[0]), -(half_to_float(h[16 + row]) * byte_to_float(bytes[128]))};
+        const uint2 *bytes = (const uint2 *)(step + 64);
+        return {half_to_float(h[row]), -half_to_float(h[16 + row]), bytes[row], bytes[16 + row]};
+    }
+    static WORD Scale of(const Row &r, int group, int half) {
+        return {r.scale * float(byte_of(r.scales, group)), r.offset * float(byte_of(r.offsets, group))};
     }
 };
 
@@ -220,20 +241,42 @@ struct TwoBytesEach {
 struct TwoNibblesEach {
     static const int COLUMNS = 256, BYTES = 320;
     static const bool HALVES = true, OFFSET = true;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
+    struct Row {
+        float scale, offset;
+        uint4 both;
+    };
+    static WORD Row row(const u8 *step, int row) {
         const u16 *h = (const u16 *)step;
-        const u8 byte = step[64 + 16 * row + 2 * group + half];
-        return {half_to_float(h[row]) * byte_to_float(byte & 15), -(half_to_float(h[16 + row]) * byte_to_float(byte >> 4))};
+        return {half_to_float(h[row]), -half_to_float(h[16 + row]), ((const uint4 *)(step + 64))[row]};
     }
+    static WORD Scale of(const Row &r, int group, int half) {
+        const u8 byte = byte_of(r.both, 2 * group + half);
+        return {r.scale * float(byte & 15), r.offset * float(byte >> 4)};
+    }
+};
+
+// Signed bytes of a row: eight, or sixteen.
+template <bool SIXTEEN> struct Bytes {
+    typedef uint2 Type;
+};
+template <> struct Bytes<true> {
+    typedef uint4 Type;
 };
 
 // Halves [16], then signed bytes: [16, 8], or [16, 16] for halves of groups; times 1 / PARTS; codes lie MIDDLE / 2 above.
 template <bool OF_HALVES, int MIDDLE, int PARTS = 1> struct ByteEach {
-    static const int COLUMNS = 256, PER_ROW = OF_HALVES ? 16 : 8, BYTES = 32 + 16 * PER_ROW;
+    typedef typename Bytes<OF_HALVES>::Type Words;
+    static const int COLUMNS = 256, BYTES = 32 + 16 * int(sizeof(Words));
     static const bool HALVES = OF_HALVES, OFFSET = MIDDLE != 0;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
-        const i8 byte = ((const i8 *)step)[32 + PER_ROW * row + (OF_HALVES ? 2 * group + half : group)];
-        const float scale = half_to_float(((const u16 *)step)[row]) * (float(byte) * (1.f / PARTS));
+    struct Row {
+        float scale;
+        Words bytes;
+    };
+    static WORD Row row(const u8 *step, int row) {
+        return {half_to_float(((const u16 *)step)[row]), ((const Words *)(step + 32))[row]};
+    }
+    static WORD Scale of(const Row &r, int group, int half) {
+        const float scale = r.scale * (float(i8(byte_of(r.bytes, OF_HALVES ? 2 * group + half : group))) * (1.f / PARTS));
         return {scale, scale * (-0.5f * MIDDLE)};
     }
 };
@@ -243,9 +286,16 @@ template <bool OF_HALVES, int MIDDLE, int PARTS = 1> struct ByteEach {
 struct ShiftedByteEach {
     static const int COLUMNS = 256, BYTES = 160;
     static const bool HALVES = false, OFFSET = true;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
-        const u8 byte = step[32 + 8 * row + group];
-        const float scale = half_to_float(((const u16 *)step)[row]) * byte_to_float(byte & 127);
+    struct Row {
+        float scale;
+        uint2 bytes;
+    };
+    static WORD Row row(const u8 *step, int row) {
+        return {half_to_float(((const u16 *)step)[row]), ((const uint2 *)(step + 32))[row]};
+    }
+    static WORD Scale of(const Row &r, int group, int half) {
+        const u8 byte = byte_of(r.bytes, group);
+        const float scale = r.scale * float(byte & 127);
         return {scale, scale * (byte & 128 ? -1.125f : -0.875f)};
     }
 };
@@ -254,8 +304,13 @@ struct ShiftedByteEach {
 template <int EACH, int FACTOR, int MIDDLE> struct HalfForMany {
     static const int COLUMNS = 256, BYTES = 32 * EACH;
     static const bool HALVES = false, OFFSET = true;
-    static WORD Scale of(const u8 *step, int row, int group, int half) {
-        const float scale = half_to_float(((const u16 *)step)[EACH * row + group * EACH / 8]) * FACTOR;
+    typedef u32 Row;
+    static WORD Row row(const u8 *step, int row) {
+        const u16 *h = (const u16 *)step + EACH * row;
+        return h[0] | u32(h[EACH - 1]) << 16;
+    }
+    static WORD Scale of(Row r, int group, int half) {
+        const float scale = half_of(r, group * EACH / 8) * FACTOR;
         return {scale, scale * (-0.5f * MIDDLE)};
     }
 };
@@ -270,6 +325,9 @@ template <class Scales_, class Planes_> struct Family {
     static_assert(STEP_BYTES % 16 == 0, "steps are copied in pieces of 16 bytes");
     static WORD void read(u32 (&a)[2][4], const u8 *step, int pair, int l) {
         Planes::read(a, step + Scales::BYTES + pair * Planes::PAIR_BYTES, l);
+    }
+    static WORD Scale scale(const u8 *step, int row, int group, int half) {
+        return Scales::of(Scales::row(step, row), group, half);
     }
 };
 

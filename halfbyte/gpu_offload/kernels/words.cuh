@@ -73,14 +73,14 @@ template <class T> WORD T shuffle(T value, int source) { return __shfl_sync(0xff
 // c[16, 8] += a[16, 32] b[32, 8] in bytes. a: 4 neighbours from k = 4t of row g, of row g + 8, from k = 16 + 4t of row g,
 // of row g + 8; b0, b1: 4 neighbours from k = 4t and from k = 16 + 4t of column g.
 WORD void multiply_bytes_32(i32 (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
 // c[16, 8] += a[16, 16] b[16, 8] in bytes. a0: 4 neighbours from k = 4t of row g, a1 of row g + 8; b0 of column g.
 WORD void multiply_bytes_16(i32 (&c)[4], u32 a0, u32 a1, u32 b0) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a0), "r"(a1), "r"(b0));
 }
@@ -88,7 +88,7 @@ WORD void multiply_bytes_16(i32 (&c)[4], u32 a0, u32 a1, u32 b0) {
 // c[16, 8] += a[16, 16] b[16, 8] in halves, summed in floats. a: 2 neighbours from k = 2t of row g, of row g + 8, from
 // k = 8 + 2t of row g, of row g + 8; b0, b1: 2 neighbours from k = 2t and from k = 8 + 2t of column g.
 WORD void multiply_halves(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
