@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,75 @@ class Executable(Protocol):
 
     def info(self) -> dict[str, str | int]:
         """Facts for people: isa, kernels, threads, packed_bytes, kv_bytes."""
+
+    def close(self) -> None:
+        """Free memory and threads; may be called twice."""
+
+
+Place = Literal["cpu", "gpu"]
+
+
+class Stage(NamedTuple):
+    """Ops `start` to `stop` - 1 of a share of a program: what runs before another share has its turn.
+
+    `receives` are the values that others must have written by then, `sends` those that others will ask for.
+    """
+
+    start: int
+    stop: int
+    receives: tuple[str, ...] = ()
+    sends: tuple[str, ...] = ()
+
+
+class StagedExecutable(Protocol):
+    """A share of a program that takes turns with the other. One thread at a time may use it.
+
+    A step is `begin`, then every stage in order, each once what it receives is written, then `finish`. A step that
+    failed is left as it is; the next one begins anew. Methods of the same name are as in `Executable`.
+    """
+
+    page_len: int
+    n_pages: int
+    page_bytes: int
+
+    def begin(self, batch: StepBatch, logits: NDArray[np.float32] | None) -> None:
+        """Start a step; whoever makes the `logits` f32[R, V] gets the array to write to, others None."""
+
+    def receive(self, name: str) -> NDArray[np.float32]:
+        """Where in the host's memory the caller writes a value before it is read: f32[rows, width].
+
+        Rows need not lie side by side.
+        """
+
+    def run_stage(self, number: int) -> None:
+        """Run a stage, or have it run while the caller goes on."""
+
+    def sent(self, name: str) -> NDArray[np.float32]:
+        """A value that a stage before made, f32[rows, width], once it is there: until the next step begins."""
+
+    def finish(self) -> None:
+        """Return when the step is done and the logits are written."""
+
+    def tapped(self, name: str) -> NDArray[np.float32]:
+        """What a tapped value was in the last step."""
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy all KV layers of one page."""
+
+    def read_page(self, page: int, out: NDArray[np.uint8]) -> None:
+        """Copy all KV layers of a page into `out` u8[page_bytes]; not to be called during a step."""
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """Make a page what `read_page` gave."""
+
+    def trace(self, on: bool) -> None:
+        """Record from the next step on when each op ran, or stop."""
+
+    def spans(self) -> list[Span]:
+        """What was recorded and not asked for yet. Steps count from the load."""
+
+    def info(self) -> dict[str, str | int]:
+        """Facts for people: isa, kernels, packed_bytes, kv_bytes."""
 
     def close(self) -> None:
         """Free memory and threads; may be called twice."""

@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from .op_rules import RULES, Shape, shapes_of
-from .program import AddScaled, Attention, Combine, Dispatch, ExpertLinear, KvWrite, Op, Program, ShortConv, TakeRows
+from .program import (
+    AddScaled,
+    Attention,
+    Combine,
+    Dispatch,
+    ExpertLinear,
+    KvWrite,
+    Op,
+    Program,
+    Receive,
+    ShortConv,
+    TakeRows,
+)
 
 RowsOf = Literal["tokens", "asked"]
 ROUTED = (Dispatch, ExpertLinear, Combine)
@@ -84,6 +96,8 @@ def _rows_problems(op: Op, rows: dict[str, Rows]) -> Iterator[str]:
 def _rows_of(op: Op, rows: dict[str, Rows]) -> Rows:
     """What the rows stand for that an op writes."""
     kinds = [rows[name] for name in op.reads() if name in rows]
+    if isinstance(op, Receive):
+        return ASKED if op.asked else TOKENS
     of: RowsOf = "asked" if isinstance(op, TakeRows) or any(kind.of == "asked" for kind in kinds) else "tokens"
     if isinstance(op, ROUTED):
         return Rows(of, None if isinstance(op, Combine) else op.route)
@@ -101,16 +115,21 @@ def _kv_problems(op: Op, stored: set[int]) -> Iterator[str]:
 
 
 def _end_problems(program: Program, rows: dict[str, Rows], read: set[str], stored: set[int]) -> Iterator[str]:
-    if rows.get(program.logits) != ASKED:
-        yield f"the logits {program.logits!r} are not made for the asked-for rows"
-    if program.widths.get(program.logits) != program.vocab_size and not program.encoder:
-        yield f"the logits are {program.widths.get(program.logits)} wide for a vocabulary of {program.vocab_size}"
+    if program.logits:
+        yield from _logits_problems(program, rows)
     for name in rows.keys() - read:
         yield f"{name!r} is never read"
     for name in program.widths.keys() - rows.keys():
         yield f"{name!r} has a width but is never written"
     for layer in set(range(len(program.kv_layers))) - stored:
         yield f"KV layer {layer} is never written"
+
+
+def _logits_problems(program: Program, rows: dict[str, Rows]) -> Iterator[str]:
+    if rows.get(program.logits) != ASKED:
+        yield f"the logits {program.logits!r} are not made for the asked-for rows"
+    if program.widths.get(program.logits) != program.vocab_size and not program.encoder:
+        yield f"the logits are {program.widths.get(program.logits)} wide for a vocabulary of {program.vocab_size}"
 
 
 def _weight_problems(program: Program) -> Iterator[str]:

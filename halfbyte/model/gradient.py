@@ -28,6 +28,7 @@ from .program import (
     Mul,
     Op,
     Program,
+    Receive,
     RmsNorm,
     Rope,
     Scale,
@@ -168,6 +169,10 @@ def softcap(op: Softcap, reverse: Reverse, grad: Floats) -> None:
     reverse.add(op.x, grad * (1 - bent * bent))
 
 
+def receive(op: Receive, reverse: Reverse, grad: Floats) -> None:
+    """It goes on in the share that made it, which is not here."""
+
+
 def tap(op: Tap, reverse: Reverse, grad: Floats) -> None:
     """Nothing comes of it."""
 
@@ -188,6 +193,7 @@ BACKWARD: dict[type[Op], Callable[[Any, Reverse, Any], None]] = {
     TakeRows: take_rows,
     Scale: scale,
     Softcap: softcap,
+    Receive: receive,
     Tap: tap,
     **KV_BACKWARD,
     **EXPERT_BACKWARD,

@@ -214,6 +214,14 @@ class Softcap(Op):
 
 
 @dataclass(frozen=True)
+class Receive(Op):
+    """`out` as another share of the program made it; rows stand for tokens, with `asked` for asked-for ones."""
+
+    out: str
+    asked: bool = False
+
+
+@dataclass(frozen=True)
 class Tap(Op):
     """Keep `x` until the step ends, for `Executable.tapped`."""
 

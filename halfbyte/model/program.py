@@ -31,6 +31,7 @@ from .ops import (
     Linear,
     Mul,
     Op,
+    Receive,
     RmsNorm,
     Rope,
     RopeTable,
@@ -62,6 +63,7 @@ __all__ = [
     "Mul",
     "Op",
     "Program",
+    "Receive",
     "RmsNorm",
     "Rope",
     "RopeTable",
@@ -95,7 +97,8 @@ class Program:
     Checked when built (`check` in `model/check.py`): every shape agrees, every value is written once and before it is
     read, every KV layer is written before it is attended to.
 
-    The `logits` of an `encoder` are states of width D for whoever pools them, and a step has whole sequences.
+    The `logits` of an `encoder` are states of width D for whoever pools them, and a step has whole sequences. In a
+    share of a program (`pieces.py`) they are "" where another share makes them.
     """
 
     ops: tuple[Op, ...]

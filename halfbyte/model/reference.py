@@ -9,16 +9,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import Span, Weight
+from .backend import Span, Stage, Weight
 from .kv_types import KvTypes
-from .program import Op, Program, StepBatch
+from .program import Op, Program, Receive, StepBatch
 from .reference_kv import PagedKv
 from .reference_ops import OPS
 from .reference_state import State
 
 
 class ReferenceExecutable:
-    """Slow and obvious; implements `Executable`. Keys and values are rounded to the types `kv`, nothing else is.
+    """Slow and obvious; implements `Executable`, and of a share `StagedExecutable`, whose `stages` are those of a cut.
+
+    Keys and values are rounded to the types `kv`, nothing else is.
 
     `lean` keeps no decoded matrix and no value longer than a later op reads it: any model runs in little memory, and
     each step decodes all of it again.
@@ -34,8 +36,10 @@ class ReferenceExecutable:
         max_tokens: int = 512,
         kv: KvTypes | None = None,
         lean: bool = False,
+        stages: Sequence[Stage] = (),
     ) -> None:
         self.program = program
+        self.stages = stages or (Stage(0, len(program.ops)),)
         self.n_pages = n_pages
         self.page_len = page_len
         self.max_tokens = max_tokens
@@ -48,21 +52,57 @@ class ReferenceExecutable:
         self._tapped: dict[str, NDArray[np.float32]] = {}
         self._spans: deque[Span] = deque(maxlen=1000 * len(program.ops))
         self._steps, self._tracing = 0, False
+        self._state: State | None = None
+        self._logits: NDArray[np.float32] | None = None
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
+        self.begin(batch, logits)
+        for number in range(len(self.stages)):
+            self.run_stage(number)
+        self.finish()
+
+    def begin(self, batch: StepBatch, logits: NDArray[np.float32] | None) -> None:
+        """Start a step."""
         assert len(batch.ids) <= self.max_tokens, "the step has more tokens than were agreed on"
-        state = State(batch, self.kv, self._weights, self._decoded, lean=self._lean)
-        for op, unread in zip(self.program.ops, self._unread, strict=True):
+        assert (logits is None) == (not self.program.logits), "logits are for the one who makes them"
+        self._state = State(batch, self.kv, self._weights, self._decoded, lean=self._lean)
+        self._logits = logits
+
+    def receive(self, name: str) -> NDArray[np.float32]:
+        """Where the caller writes a value: f32[rows, width]."""
+        batch = self._values().batch
+        op = next(op for op in self.program.ops if isinstance(op, Receive) and op.out == name)
+        shape = len(batch.logit_rows if op.asked else batch.ids), self.program.widths[name]
+        return self._values().values.setdefault(name, np.full(shape, np.nan, np.float32))
+
+    def run_stage(self, number: int) -> None:
+        """Run the ops of a stage."""
+        state, stage = self._values(), self.stages[number]
+        for op, unread in zip(self.program.ops[stage.start : stage.stop], self._unread[stage.start :], strict=False):
             start = time.perf_counter()
             OPS[type(op)](op, state)
             for name in unread:
                 del state.values[name]
             if self._tracing:
                 self._spans.append(Span(_label(op), self._steps, 0, start, time.perf_counter()))
+
+    def sent(self, name: str) -> NDArray[np.float32]:
+        """A value of a stage that has run."""
+        return self._values().values[name]
+
+    def finish(self) -> None:
+        """Write the logits and keep what is tapped."""
+        values = self._values().values
+        self._state = None
         self._steps += 1
-        logits[:] = state.values[self.program.logits]
-        self._tapped = {name: state.values[name] for name in self.program.taps()}
+        if self._logits is not None:
+            self._logits[:] = values[self.program.logits]
+        self._tapped = {name: values[name] for name in self.program.taps()}
+
+    def _values(self) -> State:
+        assert self._state is not None, "no step has begun"
+        return self._state
 
     def tapped(self, name: str) -> NDArray[np.float32]:
         """What a tapped value was in the last step, f32[T, width] or f32[R, width]."""

@@ -22,6 +22,7 @@ from .program import (
     Linear,
     Mul,
     Op,
+    Receive,
     RmsNorm,
     Rope,
     Scale,
@@ -169,6 +170,11 @@ def softcap(op: Softcap, state: State) -> None:
     state.values[op.out] = np.float32(op.cap) * np.tanh(state.values[op.x] / np.float32(op.cap))
 
 
+def receive(op: Receive, state: State) -> None:
+    """The caller has put it there."""
+    assert op.out in state.values, f"{op.out!r} was not received"
+
+
 def tap(op: Tap, state: State) -> None:
     """Every value is there until the step ends anyway."""
 
@@ -189,6 +195,7 @@ OPS: dict[type[Op], Callable[[Any, State], None]] = {
     TakeRows: take_rows,
     Scale: scale,
     Softcap: softcap,
+    Receive: receive,
     Tap: tap,
     **KV_OPS,
     **EXPERT_OPS,
