@@ -1,0 +1,257 @@
+"""The emulator does what a GPU does, and says what a GPU would suffer in silence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halfbyte.errors import ResourceError
+from halfbyte.gpu_offload.device import Launch, Product
+from tests.gpu_offload.arrays import download, run, upload
+from tests.gpu_offload.emulated.compiler import HERE, KERNELS, missing
+from tests.gpu_offload.emulated.device import EmulatedDevice
+
+PROBES = Path(__file__).parent / "probes.cuh"
+ORDERS = (0, 1, 7)
+RNG = np.random.default_rng(1)
+
+
+def probing(order: int = 0, budget: int = 1 << 30) -> EmulatedDevice:
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    made = EmulatedDevice(order=order, budget=budget, more_kernels=(PROBES,))
+    made.load(EVERY_PROBE, None)
+    return made
+
+
+EVERY_PROBE = (
+    *("probe_shuffles", "probe_reverse<true>", "probe_reverse<false>", "probe_copies<0>", "probe_copies<2>"),
+    *("probe_bytes<16>", "probe_bytes<32>", "probe_halves<false>", "probe_halves<true>"),
+    *("probe_mistake", "probe_conversions", "probe_bits", "probe_turns"),
+)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def test_the_words_of_both_worlds_are_the_same():
+    def words(path: Path) -> set[str]:
+        text = path.read_text()
+        return set(re.findall(r"^(?:template.*?> )?WORD (.*?\))", text, re.M)) | set(
+            re.findall(r"^typedef .*;", text, re.M)
+        )
+
+    assert words(HERE / "words.cuh") == words(KERNELS / "words.cuh")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_lanes_exchange_values_and_vote(order):
+    device, x = probing(order), floats(4, 32)
+    sums, votes = device.allocate(512), device.allocate(512)
+    run(device, "probe_shuffles", (2,), 64, upload(device, x), sums, votes)
+    expected = x.sum(1, keepdims=True) + x[:, 3:4]
+    np.testing.assert_allclose(download(device, sums, np.float32, (4, 32)), np.repeat(expected, 32, 1), rtol=1e-4)
+    ballots = (x > 0) @ (1 << np.arange(32, dtype=np.uint64))
+    assert (download(device, votes, np.uint32, (4, 32)) == ballots[:, None]).all()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_barrier_orders_and_a_missing_one_shows(order):
+    device, x = probing(order), floats(96)
+    out = device.allocate(x.nbytes)
+    run(device, "probe_reverse<true>", (1,), 96, upload(device, x), out, shared=x.nbytes)
+    assert np.array_equal(download(device, out, np.float32, (96,)), x[::-1])
+    run(device, "probe_reverse<false>", (1,), 96, upload(device, x), out, shared=x.nbytes)
+    assert np.isnan(download(device, out, np.float32, (96,))).any()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks_run_in_the_order_of_the_seed(order):
+    device = probing(order)
+    counter, turns = upload(device, np.zeros(1, np.int32)), device.allocate(4 * 24)
+    run(device, "probe_turns", (6, 4), 32, counter, turns)
+    got = download(device, turns, np.int32, (24,))
+    assert sorted(got) == list(range(24))
+    assert (list(got) == list(range(24))) == (order == 0)
+    assert (list(got) == list(range(24))[::-1]) == (order == 1)
+
+
+def test_copies_arrive_when_they_are_waited_for():
+    device, x = probing(), floats(32, 5, 4)
+    out = device.allocate(x.nbytes)
+    run(device, "probe_copies<0>", (1,), 32, upload(device, x), out, 5, shared=x.nbytes)
+    assert np.array_equal(download(device, out, np.float32, x.shape), x)
+    run(device, "probe_copies<2>", (1,), 32, upload(device, x), out, 5, shared=x.nbytes)
+    got = download(device, out, np.float32, x.shape)
+    assert np.array_equal(got[:, :3], x[:, :3])
+    assert np.isnan(got[:, 3:]).all()
+
+
+@pytest.mark.parametrize("k", [16, 32])
+def test_products_of_bytes_are_exact(k):
+    device = probing()
+    a, b = (RNG.integers(-128, 128, (n, k)).astype(np.int8) for n in (16, 8))
+    out = device.allocate(16 * 8 * 4)
+    run(device, f"probe_bytes<{k}>", (1,), 32, upload(device, a), upload(device, b), out)
+    assert np.array_equal(download(device, out, np.int32, (16, 8)), a.astype(np.int32) @ b.astype(np.int32).T)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_of_halves_round_once(transposed):
+    device = probing()
+    a, b = floats(16, 16).astype(np.float16), floats(8, 16).astype(np.float16)
+    out = device.allocate(16 * 8 * 4)
+    given = np.ascontiguousarray(b.T) if transposed else b
+    run(device, f"probe_halves<{str(transposed).lower()}>", (1,), 32, upload(device, a), upload(device, given), out)
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    np.testing.assert_allclose(download(device, out, np.float32, (16, 8)), exact, rtol=1e-6, atol=1e-7)
+
+
+def test_conversions_round_as_numpy_does():
+    device = probing()
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = RNG.integers(0, 1 << 32, 1 << 16, dtype=np.uint32).view(np.float32)
+        x[: 1 << 14] = halves[: 1 << 14].view(np.float16).astype(np.float32) * np.float32(1 + 2**-11)
+        x[1 << 14 : 1 << 15] = floats(1 << 14) * 1000
+        expected = x.astype(np.float16)
+    rounded, widened, whole = (device.allocate(x.size * size) for size in (2, 4, 4))
+    arguments = (upload(device, x), upload(device, halves), rounded, widened, whole, x.size)
+    run(device, "probe_conversions", (1,), 256, *arguments)
+    got = download(device, rounded, np.uint16, x.shape).view(np.float16)
+    np.testing.assert_array_equal(got, expected)
+    with np.errstate(invalid="ignore"):
+        wide = halves.view(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(download(device, widened, np.float32, x.shape), wide)
+    finite = np.where(np.isnan(x), np.float32(0), x).astype(np.float64)
+    clipped = np.clip(np.rint(finite), -(2**31), 2**31 - 1)
+    np.testing.assert_array_equal(download(device, whole, np.int32, x.shape), clipped.astype(np.int32))
+
+
+def test_bytes_are_picked_and_dotted():
+    device = probing()
+    a, b = (RNG.integers(0, 1 << 32, 32, dtype=np.uint32) for _ in range(2))
+    selectors = RNG.integers(0, 1 << 16, 32, dtype=np.uint32)
+    permuted, dots = device.allocate(128), device.allocate(128)
+    run(device, "probe_bits", (1,), 32, upload(device, a), upload(device, b), upload(device, selectors), permuted, dots)
+    bytes_of = np.stack([a, b], 1).view(np.uint8)
+    picks = selectors[:, None] >> 4 * np.arange(4) & 15
+    chosen = np.take_along_axis(bytes_of, (picks & 7).astype(np.int64), 1)
+    chosen = np.where(picks & 8, np.where(chosen & 0x80, 0xFF, 0), chosen).astype(np.uint8)
+    assert np.array_equal(download(device, permuted, np.uint32, (32,)), chosen.view(np.uint32)[:, 0])
+    signed = np.stack([a, b]).view(np.int8).reshape(2, 32, 4).astype(np.int32)
+    assert np.array_equal(download(device, dots, np.int32, (32,)), signed.prod(0).sum(1) + 7)
+
+
+MISTAKES = {
+    0: "lane 16 waits at a shuffle, lane 15 has ended",
+    1: "lane 0 waits at a shuffle, lane 5 is at __syncthreads",
+    2: "lane 1 is at __syncwarp while lane 0 waits at a shuffle",
+    3: "wrote outside of 64 bytes of dynamic shared memory",
+    5: "which is not there",
+    6: "ended without wait_for_previous",
+    7: "misaligned",
+}
+
+
+@pytest.mark.parametrize("which", MISTAKES)
+def test_a_mistake_is_an_error_that_names_it_and_the_device_lives(which):
+    device = probing()
+    out = device.allocate(128)
+    run(device, "probe_mistake", (1,), 32, out, which, 1.0, shared=64)
+    with pytest.raises(AssertionError, match=f"probe_mistake, block.*{MISTAKES[which]}"):
+        device.synchronize()
+    run(device, "probe_mistake", (1,), 32, out, 9, 2.0, shared=64)
+    assert (download(device, out, np.float32, (32,)) == 2).all()
+
+
+def test_writing_behind_a_buffer_is_noticed():
+    device = probing()
+    out = device.allocate(128)
+    run(device, "probe_mistake", (1,), 32, out, 4, 1.0, shared=64)
+    with pytest.raises(AssertionError, match="behind a buffer of 128 bytes"):
+        device.synchronize()
+
+
+def test_memory_is_poisoned_wherever_it_comes_from():
+    device = probing()
+    out = device.allocate(128)
+    assert np.isnan(download(device, out, np.float32, (32,))).all()
+    for _ in range(2):
+        run(device, "probe_mistake", (1,), 32, out, 8, 1.0, shared=64)
+        assert np.isnan(download(device, out, np.float32, (32,))).all()
+
+
+def test_arguments_must_be_of_the_kind_of_their_parameters():
+    device = probing()
+    out = device.allocate(128)
+    with pytest.raises(AssertionError, match="arguments are 'iii', parameters 'iif'"):
+        device.launch(Launch("probe_mistake", (1, 1, 1), 32, (out.address, 1, 1)))
+
+
+def test_kernels_that_do_not_compile_say_why():
+    with pytest.raises(AssertionError, match="probe_unheard_of"):
+        probing().load(["probe_unheard_of<3>"], None)
+
+
+def test_a_recording_runs_as_often_as_it_is_replayed():
+    device = probing()
+    counter, turns = upload(device, np.zeros(1, np.int32)), device.allocate(4)
+    recording = device.record(lambda: run(device, "probe_turns", (1,), 32, counter, turns))
+    assert download(device, counter, np.int32, (1,))[0] == 0
+    recording.replay()
+    recording.replay()
+    assert download(device, counter, np.int32, (1,))[0] == 2
+    for wrong in (lambda: device.allocate(1), device.synchronize):
+        with pytest.raises(AssertionError, match="while recording"):
+            device.record(wrong)
+
+
+def test_copies_leave_pinned_memory_when_they_run_and_other_memory_at_once():
+    device = probing()
+    for source, expected in ((device.pinned(4), 9), (np.zeros(4, np.uint8), 1)):
+        source[:] = 1
+        target, other = device.allocate(4), device.allocate(4)
+        device.copy_in(target.address, source)
+        device.copy(other.address, target.address, 4)
+        source[:] = 9
+        assert (download(device, other, np.uint8, (4,)) == expected).all()
+
+
+def test_products_are_of_rows():
+    device = probing()
+    x, weight = floats(3, 8).astype(np.float16), floats(5, 8).astype(np.float16)
+    out = device.allocate(60)
+    buffers = upload(device, x), upload(device, weight)
+    device.multiply(Product(buffers[0].address, buffers[1].address, out.address, tokens=3, columns=8, rows=5))
+    expected = x.astype(np.float32) @ weight.astype(np.float32).T
+    np.testing.assert_allclose(download(device, out, np.float32, (3, 5)), expected, rtol=1e-5)
+
+
+def test_memory_ends_and_comes_back():
+    device = probing(budget=1000)
+    held = device.allocate(600)
+    with pytest.raises(ResourceError) as caught:
+        device.allocate(500)
+    assert (caught.value.needed, caught.value.free) == (500, 400)
+    del held
+    assert device.allocate(500).address % 256 == 0
+
+
+def test_a_lost_device_stays_lost():
+    device = probing()
+    out = device.allocate(128)
+    device.fail_after(1)
+    run(device, "probe_mistake", (1,), 32, out, 9, 2.0)
+    device.synchronize()
+    run(device, "probe_mistake", (1,), 32, out, 9, 2.0)
+    for attempt in (device.synchronize, device.synchronize, lambda: device.allocate(1)):
+        with pytest.raises(ResourceError, match="lost"):
+            attempt()
+    device.close()
+    device.close()
