@@ -1,4 +1,4 @@
-"""`EmulatedDevice`: the face of a GPU, on the CPU. Nothing runs before somebody waits, as on a GPU nothing is sure to."""
+"""`EmulatedDevice`: the face of a GPU, on the CPU. Nothing runs before somebody waits: a GPU promises no more."""
 
 from __future__ import annotations
 
