@@ -47,6 +47,12 @@ class Arena:
         assert self._used <= self.size, (self._used, self.size)
         return self._base + begin
 
+    def put(self, values: NDArray[np.floating], padding: int) -> int:
+        """Address of a copy of `values`, with as many zeros as `padding` says behind it."""
+        address = self.take(values.itemsize * (len(values) + padding))
+        self.view(address, (len(values),), values.dtype.type)[:] = values
+        return address
+
     def view(self, address: int, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[np.generic]:
         """An array over bytes that `take` gave."""
         begin = address - self._base

@@ -133,7 +133,7 @@ class Call:
     """One kernel call. `reads` and `writes` name value forms and KV layers: what barriers and memory are planned by.
 
     A step in which nobody wants the `adapter` of a call goes without the call, and one in which nobody wants any of
-    `out_for` without its `out`.
+    `out_for` without its `out`. `op` is the number of the op that it computes, the first of several.
     """
 
     kernel: str
@@ -143,6 +143,7 @@ class Call:
     writes: tuple[str, ...] = ()
     adapter: int | None = None
     out_for: frozenset[int] = frozenset()
+    op: int = 0
 
     def with_adapters(self, used: Collection[int]) -> Call | None:
         """What a step makes of it that wants these adapters and no other."""

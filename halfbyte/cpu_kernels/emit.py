@@ -240,6 +240,11 @@ def _take_rows(low: Lowering, op: ir.TakeRows, later: tuple[ir.Op, ...]) -> None
     low.quantize(op.out)
 
 
+def _receive(low: Lowering, op: ir.Receive, later: tuple[ir.Op, ...]) -> None:
+    """The caller writes the rows."""
+    low.quantize(op.out)
+
+
 def _tap(low: Lowering, op: ir.Tap, later: tuple[ir.Op, ...]) -> None:
     """No call: a reader that takes no int8 form makes the float32 one needed, and the plan of the memory spares it."""
 
@@ -260,6 +265,7 @@ EMIT: dict[type[ir.Op], Callable[..., None]] = {
     ir.Mul: _mul,
     ir.Rope: _rope,
     ir.TakeRows: _take_rows,
+    ir.Receive: _receive,
     ir.Tap: _tap,
     **KV_EMIT,
     **EMIT_EXPERTS,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import ResourceError
 from ..model.backend import Progress, Span, Weight
 from ..model.kv_types import KvTypes
-from ..model.program import Embed, Program, RopeTable, StepBatch
+from ..model.program import Program, RopeTable, StepBatch
 from . import isa as isas
 from . import threads as teams
 from .arena import Arena, rounded
@@ -28,8 +28,9 @@ from .packing import pack_all, packed_bytes, packer_of, unplaced
 from .place import Placed, Plan
 from .selection import Best, Selection
 from .token_scales import TokenScales, program_adapters
-from .version import Versions
+from .version import Part, Versions
 from .weight_roles import matrices_of, tables_of, vectors_of
+from .word_rows import WordRows
 
 log = logging.getLogger("halfbyte.cpu_kernels")
 
@@ -58,6 +59,8 @@ class CpuExecutable:
     """See `model.backend.Executable`. One thread at a time may call `run` or `top_k`."""
 
     page_len = PAGE_LEN
+    _ends: tuple[int, ...] = ()
+    """Numbers of the ops before which a step may stop and go on later."""
 
     def __init__(
         self,
@@ -72,7 +75,6 @@ class CpuExecutable:
     ) -> None:
         self.n_pages, self.max_tokens = n_pages, max_tokens
         self._program, self._weights = program, dict(weights)
-        self._embed = next(op for op in program.ops if isinstance(op, Embed))
         matrices, layouts = matrices_of(program, weights), unplaced(program, weights)
         self._tables = tables_of(program, weights)
         formats = {name: table.format for name, table in self._tables.items()}
@@ -104,9 +106,9 @@ class CpuExecutable:
         self._packed = pack_all(matrices, lowering.packed, self._weight_arena, self._team, kernels, progress)
         self._scales = TokenScales(program_adapters(lowering.calls), self.max_tokens)
         self._placed = self._place(Plan(lowering), threads)
-        self._versions = Versions(self._placed, kernels, threads)
+        self._versions = Versions(self._placed, kernels, threads, self._ends)
         self._version = self._versions.whole
-        self._input = None if self._embed.table in self._tables else self._placed.view(self._embed.out)
+        self._words = WordRows(self._program, self._weights, self._tables, self._placed)
         self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
         self._notes_peaks = any(isinstance(operand, Peaks) for operand in _operands(lowering.calls))
 
@@ -130,8 +132,8 @@ class CpuExecutable:
         angles: dict[tuple[RopeTable, str], int] = {}
         for table in tables:
             angles[table, "angles"] = arena.take(angle_bytes[table])
-            angles[table, "inv_freq"] = _store(arena, np.asarray(table.inv_freq), 0)
-        constants = {name: _store(arena, vector, 32) for name, vector in vectors.items()}
+            angles[table, "inv_freq"] = arena.put(np.asarray(table.inv_freq), 0)
+        constants = {name: arena.put(vector, 32) for name, vector in vectors.items()}
         pieces = [arena.take(size) for size in plan.sizes]
         kv, work, state = self._kv.places, arena.take(scratch * threads), self._team.address
         rows = {name: table.data.ctypes.data for name, table in self._tables.items()}
@@ -145,22 +147,33 @@ class CpuExecutable:
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
-        assert len(batch.ids) <= self.max_tokens, (len(batch.ids), self.max_tokens)
-        assert logits.flags.c_contiguous
-        assert logits.dtype == np.float32
         with self._lock:
-            self._check_open()
-            if self._input is not None:
-                self._embed_rows(batch, self._input)
-            self._point_to(batch, logits)
-            version = self._version = self._versions.of(batch.adapter_scales)
-            version.point_to(logits)
-            stamps = version.trace.stamps if self._tracing else None
-            along = version.select_along(logits, self._chosen_along(logits), self._peaks)
-            self._team.run(version.placed.words, version.placed.length + along, stamps)
-            if stamps is not None:
-                version.trace.keep(self._steps)
+            self._begin(batch, logits)
+            self._run_part(self._version.parts[0], self._along(logits))
             self._steps += 1
+
+    def _begin(self, batch: StepBatch, logits: NDArray[np.float32] | None) -> None:
+        """Make everything ready that is not computed by kernels."""
+        assert len(batch.ids) <= self.max_tokens, (len(batch.ids), self.max_tokens)
+        self._check_open()
+        self._words.put(batch)
+        self._point_to(batch, logits)
+        self._version = self._versions.of(batch.adapter_scales)
+        if logits is not None:
+            assert logits.flags.c_contiguous
+            assert logits.dtype == np.float32
+            self._version.point_to(logits)
+
+    def _along(self, logits: NDArray[np.float32]) -> int:
+        """How many instructions behind the program choose from its logits."""
+        return self._version.select_along(logits, self._chosen_along(logits), self._peaks)
+
+    def _run_part(self, part: Part, along: int = 0) -> None:
+        trace = part.trace if self._tracing else None
+        if part.length + along:
+            self._team.run(part.words, part.length + along, None if trace is None else trace.stamps)
+        if trace is not None:
+            trace.keep(self._steps)
 
     def expect(self, ks: Sequence[int]) -> None:
         """Say what `top_k_rows` will ask of the next step's logits, so that they are found while they are at hand."""
@@ -173,12 +186,7 @@ class CpuExecutable:
         self._selected = ks if fits and any(ks) else ()
         return self._selected
 
-    def _embed_rows(self, batch: StepBatch, out: NDArray[np.float32]) -> None:
-        table = self._weights[self._embed.table]
-        rows = table.format.decode(table.data[batch.ids])
-        np.multiply(rows, np.float32(self._embed.scale), out=out[: len(batch.ids), : table.shape[1]])
-
-    def _point_to(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
+    def _point_to(self, batch: StepBatch, logits: NDArray[np.float32] | None) -> None:
         """Tell the kernels where the arrays of a step are."""
         team = self._team
         team.set("tokens", len(batch.ids))
@@ -208,15 +216,17 @@ class CpuExecutable:
         assert best is not None, "k is at least 1"
         return best
 
-    def top_k_rows(self, logits: NDArray[np.float32], ks: Sequence[int]) -> list[Best | None]:
+    def top_k_rows(
+        self, logits: NDArray[np.float32], ks: Sequence[int], peaks: NDArray[np.float32] | None = None
+    ) -> list[Best | None]:
         """`top_k` of each row of f32[R, V] with its own k, None for 0; rows are shared out among the threads.
 
-        The logits of the last step as they are, or any others in another array.
+        The logits of the last step as they are, or any others in another array, where known with their `peaks`.
         """
         with self._lock:
             self._check_open()
             if logits is not self._logits:
-                return self._selection.rows(self._team, logits, ks)
+                return self._selection.rows(self._team, logits, ks, peaks)
             # Who asks for rows of the last step has not changed them.
             if self._selected and self._selected == tuple(ks):
                 return self._version.along.collect(logits, ks)
@@ -274,7 +284,7 @@ class CpuExecutable:
                 return
             self._closed = True
             self._team.close()
-            del self._placed, self._weight_arena, self._kv, self._input, self._taps
+            del self._placed, self._weight_arena, self._kv, self._taps, self._words
             del self._versions, self._version
             self._weights.clear()
             self._tables.clear()
@@ -285,10 +295,3 @@ _ARRAYS = ("ids", "positions", "seq_of", "slots", "page_table", "seq_len", "logi
 
 def _operands(calls: Sequence[Call]) -> Iterator[Operand]:
     return (operand for call in calls for operand in call.operands.values())
-
-
-def _store(arena: Arena, values: NDArray[np.floating], padding: int) -> int:
-    """Copy floats into the arena with `padding` zeros behind."""
-    address = arena.take(values.itemsize * (len(values) + padding))
-    arena.view(address, (len(values),), values.dtype.type)[:] = values
-    return address

@@ -40,6 +40,7 @@ class Lowering:
         self._routes = self._routes_of_values()
         self._adapter_of = self._values_of_adapters()
         self._adapter: int | None = None
+        self._op = 0
         for table in dict.fromkeys(op.table for op in self.program.ops if isinstance(op, ir.Rope)):
             self._angles(table)
         from .emit import EMIT
@@ -51,6 +52,7 @@ class Lowering:
             if emit is None:
                 raise UnsupportedError(f"the CPU backend has no kernel for {type(op).__name__}")
             self._adapter = self._adapter_of.get(op.writes()[0]) if op.writes() else None
+            self._op = index
             emit(self, op, self.program.ops[index + 1 :])
 
     def per_row(self, value: str) -> bool:
@@ -75,7 +77,8 @@ class Lowering:
     def _values_per_row(self) -> set[str]:
         found: set[str] = set()
         for op in self.program.ops:
-            if isinstance(op, ir.TakeRows) or any(name in found for name in op.reads()):
+            received = isinstance(op, ir.Receive) and op.asked
+            if received or isinstance(op, ir.TakeRows) or any(name in found for name in op.reads()):
                 found.update(op.writes())
         return found
 
@@ -147,7 +150,8 @@ class Lowering:
         counted = (self.route_of(operand.value) for operand in operands.values() if isinstance(operand, Count))
         orders = [route.out + ORDER for route in counted if route is not None]
         read, whose = tuple(dict.fromkeys(reads + orders)), self._adapter if adapter is None else adapter
-        self.calls.append(Call(kernel, layout, operands, read, tuple(writes), whose, self._out_for(operands)))
+        out_for = self._out_for(operands)
+        self.calls.append(Call(kernel, layout, operands, read, tuple(writes), whose, out_for, self._op))
 
     def _out_for(self, operands: dict[str, Operand]) -> frozenset[int]:
         """The adapters for whose sake alone a kernel that writes int8 writes float32 too; none where others want it."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.program import RopeTable
+from ..model.program import Embed, Receive, RopeTable
 from .arena import Arena, rounded
 from .calls import (
     ORDER,
@@ -117,10 +117,13 @@ class Plan:
         return value_bytes(width, name.endswith(QUANTIZED), self.lowering.most_rows(name))
 
     def _from_outside(self) -> list[str]:
-        """Values that are read but written by no call: what the caller embeds."""
-        written = {self.root(name) for call in self.lowering.calls for name in call.writes}
-        read = {self.root(name) for call in self.lowering.calls for name in call.reads if self.is_value(name)}
-        return sorted(read - written)
+        """Values that the caller writes at any time before they are read: what it embeds or receives."""
+        tables = self.lowering.tables
+        return sorted(
+            self.root(op.out)
+            for op in self.lowering.program.ops
+            if isinstance(op, Receive) or (isinstance(op, Embed) and op.table not in tables)
+        )
 
     def _last_uses(self) -> dict[str, int]:
         calls = self.lowering.calls

@@ -1,0 +1,50 @@
+"""`Chooser`: the best of logits that were made elsewhere, by this machine's threads."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ResourceError
+from . import isa as isas
+from . import threads as teams
+from .kernels import EXECUTOR
+from .loader import LoadedKernels
+from .selection import Best, Selection
+
+
+class Chooser:
+    """Of a program that the CPU has no op of, what is left to do. One thread at a time may use it."""
+
+    def __init__(self, threads: int | None = None, isa: str | None = None) -> None:
+        """Raises `ConfigError`, and `UnsupportedError` for an isa that this machine lacks."""
+        count = teams.count(threads)
+        self._kernels = LoadedKernels(isas.detect() if isa is None else isas.named(isa), sorted({*EXECUTOR, "top_k"}))
+        self._team = teams.Team(count, self._kernels)
+        weakref.finalize(self, self._team.dismiss)
+        self._selection = Selection(self._kernels.addresses["top_k"])
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def top_k_rows(
+        self, logits: NDArray[np.float32], ks: Sequence[int], peaks: NDArray[np.float32] | None = None
+    ) -> list[Best | None]:
+        """The `ks[r]` best of each row of f32[R, V], None for 0; `peaks` are those of the rows' tiles."""
+        with self._lock:
+            if self._closed:
+                raise ResourceError("this model is closed; load it again")
+            return self._selection.rows(self._team, logits, ks, peaks)
+
+    def info(self) -> dict[str, str | int]:
+        """Facts for people."""
+        return {"isa": self._kernels.isa.name, "threads": self._team.threads}
+
+    def close(self) -> None:
+        """Stop the threads; may be called twice."""
+        with self._lock:
+            self._closed = True
+            self._team.close()
