@@ -104,8 +104,8 @@ class _Staging:
     def __init__(self, device: Device, n_bytes: int):
         self.device = device
         self.n_bytes = n_bytes
+        self.buffer = device.allocate(n_bytes)
         self._pinned = [device.pinned(n_bytes) for _ in range(2)]
-        self._buffer: Buffer | None = None
         self._grids: dict[str, Buffer] = {}
 
     def copy(self, rows: NDArray[np.uint8], address: int) -> None:
@@ -116,13 +116,6 @@ class _Staging:
         # The other piece, which is filled next, has been read by then.
         self.device.synchronize()
         self.device.copy_in(address, target)
-
-    @property
-    def address(self) -> int:
-        """Room for a piece on the device."""
-        if self._buffer is None:
-            self._buffer = self.device.allocate(self.n_bytes)
-        return self._buffer.address
 
     def grid(self, format_name: str) -> int:
         """Address of a format's grid, 0 where it has none."""
@@ -181,8 +174,8 @@ def _pack_tiles(weight: Weight, matrix: PackedMatrix, staging: _Staging) -> Iter
     for first in range(0, tiles, step):
         last = min(first + step, tiles)
         rows = weight.data[row_of(first) : row_of(last)]
-        staging.copy(rows, staging.address)
-        arguments = (staging.address, matrix.address, grid, row_bytes, matrix.columns, matrix.rows, first)
+        staging.copy(rows, staging.buffer.address)
+        arguments = (staging.buffer.address, matrix.address, grid, row_bytes, matrix.columns, matrix.rows, first)
         threads = matrix.family.columns // 64 * 32
         staging.device.launch(Launch(_kernel(weight), (last - first, steps, 1), threads, arguments))
         yield rows.nbytes
