@@ -1,195 +1,238 @@
 // Products of packed matrices with few tokens: out[t, n] = weight[n] . x[t] + bias[n] + residual[t, n].
 //
-// A block takes one tile of 16 rows after another. Its warps share the tile's columns, units of 256 in turn, and fetch
-// them through a ring of their own in shared memory, ahead of the tile, and of the kernel before, which made x. Codes
-// and activations are bytes, so what a matrix instruction sums is exact; a group's sum times its scales is added in
-// floats, unit after unit, and then the warps' sums in their order. None of that depends on which other tokens there
-// are, on their number, or on the number of blocks.
+// Blocks take tiles of 16 rows in turn. SPLIT warps share a tile's columns, units of 256 in turn, always the same ones, and
+// fetch them through rings of their own in shared memory, ahead of their work, and before the kernel has ended that makes
+// x. Codes and activations are bytes, so what a matrix instruction sums is exact; where scales are whole numbers too, all
+// of a unit is. Floats are added unit after unit, and then the warps' sums in their order. None of that depends on which
+// other tokens there are, or how many.
 #pragma once
 #include <forms.cuh>
 #include <packed.cuh>
 
+const int WARPS = 16;
+
 // One product of a launch. Up to three that read the same x go together.
 struct Matrix {
     const u8 *weights;
-    i64 tiles, rows;
+    i64 rows;
     float *out;
     i64 stride;
-    const float *bias;
+    const float *bias, *residual;
+    WORD int tiles() const { return int(rows + 15) / 16; }
 };
 
-// Where a warp's fetching is: which work of the block, and which unit of its tile.
-template <int WARPS> struct Place {
-    int work, unit;
-    WORD void advance(int units) {
-        unit += WARPS;
-        if (unit >= units) unit = warp(), work += gridDim.x;
-    }
-};
-
+// 256 columns of a tile: what is copied at once.
 template <class F> struct Unit {
     static const int STEPS = 256 / F::COLUMNS, BYTES = STEPS * F::STEP_BYTES;
 };
 
-// Begin to copy a unit of a tile, of which `bytes` exist.
-WORD void fetch(u8 *slot, const u8 *unit, int bytes) {
-    for (int at = 16 * lane(); at < bytes; at += 512) begin_copy_16(slot + at, unit + at);
+// Begin to copy a unit. Behind a tile's last one lies the next tile, behind the last of all there is room.
+template <int BYTES> WORD void fetch(u8 *slot, const u8 *unit) {
+#pragma unroll
+    for (int at = 0; at < BYTES; at += 512)
+        if (at + 512 <= BYTES || 16 * lane() < BYTES - at) begin_copy_16(slot + at + 16 * lane(), unit + at + 16 * lane());
 }
 
 // What a lane reads of x: its own column of each quad of tokens, and the records of token t of each.
 template <int QUADS> struct Columns {
     const uint2 *planes[QUADS];
-    const float4 *records[QUADS];
+    const Record *records[QUADS];
     bool there[QUADS];
 
     // From token `first` on, of which there are `count`.
-    WORD Columns(const u8 *p, const float4 *r, i64 groups, i64 first, i64 count) {
+    WORD Columns(const u8 *p, const Record *r, int units, int first, int count) {
         const int l = lane();
 #pragma unroll
         for (int q = 0; q < QUADS; q++) {
-            const i64 column = first + 4 * q + (l >> 3), token = min(first + 4 * q + (l & 3), count - 1);
+            const int column = first + 4 * q + (l >> 3), token = min(first + 4 * q + (l & 3), count - 1);
             there[q] = column < count;
-            planes[q] = (const uint2 *)p + (column >> 2) * groups * 32 + 8 * (column & 3) + (l & 7);
-            records[q] = r + (token >> 2) * groups * 4 + (token & 3);
+            planes[q] = (const uint2 *)p + i64(column >> 2) * units * 256 + 8 * (column & 3) + (l & 7);
+            records[q] = r + i64(token >> 2) * units * 4 + (token & 3);
         }
     }
 };
 
-// Add a group's products to `sums[quad][row g, row g + 8]` of token t of each quad. `a` are its codes, `group` its number
-// in the step and `at` in the row.
+// What a unit gives before factors of rows and tokens: of rows g and g + 8 and token t of each quad.
+template <bool WHOLE, int QUADS> struct UnitSums {
+    i32 upper[QUADS][2] = {}, lower[QUADS][2] = {}, offset[QUADS][2] = {};
+    WORD void add(int q, int r, WholeScale s, i32 up, i32 low, i32 sum, bool with_offset) {
+        upper[q][r] += s.scale * up, lower[q][r] += s.scale * low;
+        if (with_offset) offset[q][r] += s.offset * sum;
+    }
+    template <class Row> WORD float of(int q, int r, const Row &row, bool with_offset) const {
+        const float dot = fmaf(256.f, float(upper[q][r]), float(lower[q][r])) * row.scale;
+        return with_offset ? fmaf(row.offset, float(offset[q][r]), dot) : dot;
+    }
+};
+template <int QUADS> struct UnitSums<false, QUADS> {
+    float sums[QUADS][2] = {};
+    WORD void add(int q, int r, Scale s, i32 up, i32 low, i32 sum, bool with_offset) {
+        sums[q][r] = fmaf(s.scale, float(256 * up + low), sums[q][r]);
+        if (with_offset) sums[q][r] = fmaf(s.offset, float(sum), sums[q][r]);
+    }
+    template <class Row> WORD float of(int q, int r, const Row &, bool) const { return sums[q][r]; }
+};
+
+// Add the products of a group with codes `a`, of number `group` in the step and `at` in the unit.
 template <class F, int QUADS>
-WORD void add_group(float (&sums)[QUADS][2], const u32 (&a)[4], const typename F::Scales::Row (&rows)[2], int group,
-                    const Columns<QUADS> &x, i64 at) {
+WORD void add_group(UnitSums<F::Scales::WHOLE, QUADS> &sums, const u32 (&a)[4], const typename F::Scales::Row (&rows)[2],
+                    int group, const Columns<QUADS> &x, int unit, int at) {
     typedef typename F::Scales Scales;
-    const int parts = Scales::HALVES ? 2 : 1;
-    Scale scales[2][2];
-#pragma unroll
-    for (int half = 0; half < parts; half++)
-        scales[half][0] = Scales::of(rows[0], group, half), scales[half][1] = Scales::of(rows[1], group, half);
 #pragma unroll
     for (int q = 0; q < QUADS; q++) {
         uint2 b = make_uint2(0, 0);
-        if (x.there[q]) b = x.planes[q][at * 32];
-        const float4 record = x.records[q][at * 4];
+        if (x.there[q]) b = x.planes[q][(unit * 8 + at) * 32];
+        const Record &record = x.records[q][unit * 4];
 #pragma unroll
-        for (int half = 0; half < parts; half++) {
+        for (int half = 0; half < (Scales::HALVES ? 2 : 1); half++) {
             i32 c[4] = {0, 0, 0, 0};
             if (Scales::HALVES)
                 multiply_bytes_16(c, half ? a[2] : a[0], half ? a[3] : a[1], half ? b.y : b.x);
             else
                 multiply_bytes_32(c, a[0], a[1], a[2], a[3], b.x, b.y);
-            const float sum = !Scales::HALVES ? record.y : half ? record.w : record.z;
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const float dot = float(c[2 * r] * 256 + c[2 * r + 1]);
-                sums[q][r] = fmaf(scales[half][r].scale, record.x * dot, sums[q][r]);
-                if (Scales::OFFSET) sums[q][r] = fmaf(scales[half][r].offset, sum, sums[q][r]);
-            }
+            const i32 sum = !Scales::OFFSET ? 0 : Scales::HALVES ? record.halves[2 * at + half] : record.sums[at];
+            sums.add(q, 0, Scales::part(rows[0], group, half), c[0], c[1], sum, Scales::OFFSET);
+            sums.add(q, 1, Scales::part(rows[1], group, half), c[2], c[3], sum, Scales::OFFSET);
         }
     }
 }
 
-// Add the products of a step whose first group is `at`.
+// Add the products of a unit, of which `steps` steps are there, to the sums of rows g and g + 8 and token t.
 template <class F, int QUADS>
-WORD void add_step(float (&sums)[QUADS][2], const u8 *step, const Columns<QUADS> &x, i64 at) {
+WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Columns<QUADS> &x, int unit) {
+    typedef typename F::Scales Scales;
     const int g = lane() >> 2;
-    const typename F::Scales::Row rows[2] = {F::Scales::row(step, g), F::Scales::row(step, g + 8)};
+    UnitSums<Scales::WHOLE, QUADS> parts;
+    typename Scales::Row rows[2];
 #pragma unroll
-    for (int pair = 0; pair < F::PAIRS; pair++) {
-        u32 a[2][4];
-        F::read(a, step, pair, lane());
-        add_group<F, QUADS>(sums, a[0], rows, 2 * pair, x, at + 2 * pair);
-        add_group<F, QUADS>(sums, a[1], rows, 2 * pair + 1, x, at + 2 * pair + 1);
+    for (int i = 0; i < Unit<F>::STEPS; i++, step += F::STEP_BYTES) {
+        if (i && i >= steps) break;
+        rows[0] = Scales::row(step, g), rows[1] = Scales::row(step, g + 8);
+#pragma unroll
+        for (int pair = 0; pair < F::PAIRS; pair++) {
+            u32 a[2][4];
+            F::read(a, step, pair, lane());
+            const int at = i * 2 * F::PAIRS + 2 * pair;
+            add_group<F, QUADS>(parts, a[0], rows, 2 * pair, x, unit, at);
+            add_group<F, QUADS>(parts, a[1], rows, 2 * pair + 1, x, unit, at + 1);
+        }
+    }
+#pragma unroll
+    for (int q = 0; q < QUADS; q++)
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            sums[q][r] = fmaf(x.records[q][unit * 4].scale, parts.of(q, r, rows[r], Scales::OFFSET), sums[q][r]);
+}
+
+// Store a lane's sums of a tile.
+template <int QUADS> WORD void store_tile(const float (&sums)[QUADS][2], const Matrix &m, int tile, int first, int count) {
+#pragma unroll
+    for (int i = 0; i < 2 * QUADS; i++) {
+        const int n = 16 * tile + 8 * (i & 1) + (lane() >> 2), token = first + i / 2 * 4 + (lane() & 3);
+        if (n >= m.rows || token >= count) continue;
+        float sum = sums[i / 2][i & 1];
+        if (m.bias) sum += m.bias[n];
+        if (m.residual) sum += m.residual[token * m.stride + n];
+        m.out[token * m.stride + n] = sum;
     }
 }
 
-// A tile's share of a launch: which matrix, which tile of it, and from which token on.
-struct Work {
-    Matrix matrix;
-    i64 tile, token;
+// Add up what each of the SPLIT warps of a tile has, in their order, in warp `adder` of them; `parts` holds two rounds.
+template <int QUADS, int SPLIT> WORD void add_warps(float (&sums)[QUADS][2], float *parts, int adder) {
+    if (SPLIT == 1) return;
+    const int group = warp() / SPLIT;
+#pragma unroll
+    for (int i = 0; i < 2 * QUADS; i++) parts[(warp() * 2 * QUADS + i) * 32 + lane()] = sums[i / 2][i & 1];
+    meet(1 + group, SPLIT);
+    if (warp() % SPLIT != adder) return;
+#pragma unroll
+    for (int i = 0; i < 2 * QUADS; i++) {
+        float sum = parts[(group * SPLIT * 2 * QUADS + i) * 32 + lane()];
+#pragma unroll
+        for (int w = 1; w < SPLIT; w++) sum += parts[((group * SPLIT + w) * 2 * QUADS + i) * 32 + lane()];
+        sums[i / 2][i & 1] = sum;
+    }
+}
 
-    WORD Work(const Matrix &m0, const Matrix &m1, const Matrix &m2, int number, int token_blocks, int tokens) {
-        tile = number / token_blocks, token = number % token_blocks * tokens;
-        matrix = m0;
-        if (tile >= m0.tiles) {
-            tile -= m0.tiles, matrix = m1;
-            if (tile >= m1.tiles) tile -= m1.tiles, matrix = m2;
-        }
+// Which tiles a group of warps works on: every `stride`-th of up to three matrices.
+struct Tiles {
+    Matrix m0, m1, m2;
+    int tile, stride;
+    WORD bool there() const { return tile < m0.tiles() + m1.tiles() + m2.tiles(); }
+    WORD void next() { tile += stride; }
+    WORD Matrix matrix(int &of_it) const {
+        of_it = tile;
+        if (of_it < m0.tiles()) return m0;
+        of_it -= m0.tiles();
+        if (of_it < m1.tiles()) return m1;
+        of_it -= m1.tiles();
+        return m2;
     }
 };
 
-// Sum what the warps have of a tile, in their order, and store it. `parts` is [WARPS][2 * QUADS][32].
-template <int QUADS, int WARPS>
-WORD void store_tile(const float *parts, const Work &work, i64 count, const float *residual) {
-    for (int i = threadIdx.x; i < 64 * QUADS; i += 32 * WARPS) {
-        const int row = i & 15, column = i >> 4;
-        const i64 n = 16 * work.tile + row, token = work.token + column;
-        if (n >= work.matrix.rows || token >= count) continue;
-        const float *part = parts + (column / 4 * 2 + row / 8) * 32 + row % 8 * 4 + column % 4;
-        float sum = part[0];
-#pragma unroll
-        for (int w = 1; w < WARPS; w++) sum += part[w * 64 * QUADS];
-        if (work.matrix.bias) sum += work.matrix.bias[n];
-        if (residual) sum += residual[token * work.matrix.stride + n];
-        work.matrix.out[token * work.matrix.stride + n] = sum;
-    }
-}
+// The fetching of a warp: its units of one tile after another, into STAGES slots in turn.
+template <class F, int SPLIT, int STAGES> struct Fetch {
+    Tiles tiles;
+    int units, unit, slot;
+    i64 tile_bytes;
+    u8 *ring;
+    const u8 *at;
 
-template <class F, int QUADS, int WARPS, int STAGES>
+    WORD Fetch(const Tiles &t, int steps, u8 *shared) : tiles(t), unit(warp() % SPLIT), slot(0) {
+        units = (steps + Unit<F>::STEPS - 1) / Unit<F>::STEPS, tile_bytes = i64(steps) * F::STEP_BYTES;
+        ring = shared + warp() * STAGES * Unit<F>::BYTES;
+        find();
+#pragma unroll
+        for (int i = 0; i < STAGES - 1; i++) next();
+    }
+    WORD void find() {
+        int tile;
+        const Matrix m = tiles.matrix(tile);
+        at = m.weights + tile * tile_bytes + unit * Unit<F>::BYTES;
+    }
+    WORD void next() {
+        if (unit < units && tiles.there()) fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, at);
+        commit_copies();
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        unit += SPLIT, at += SPLIT * Unit<F>::BYTES;
+        if (unit >= units) unit = warp() % SPLIT, tiles.next(), find();
+    }
+};
+
+// Grid: any number of blocks, (tokens / (4 * QUADS)).
+template <class F, int QUADS, int SPLIT, int STAGES>
 __global__ void __launch_bounds__(32 * WARPS)
     linear(const u8 *w0, i64 n0, float *out0, i64 stride0, const float *bias0, const u8 *w1, i64 n1, float *out1,
            i64 stride1, const float *bias1, const u8 *w2, i64 n2, float *out2, i64 stride2, const float *bias2,
-           const float *residual, const u8 *planes, const float4 *records, i64 columns, const i32 *count,
-           i64 token_blocks) {
+           const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count) {
     DYNAMIC_SHARED(shared);
-    typedef Unit<F> U;
-    const Matrix m0 = {w0, (n0 + 15) / 16, n0, out0, stride0, bias0}, m1 = {w1, (n1 + 15) / 16, n1, out1, stride1, bias1},
-                 m2 = {w2, (n2 + 15) / 16, n2, out2, stride2, bias2};
-    const int works = int((m0.tiles + m1.tiles + m2.tiles) * token_blocks), steps = int(columns + F::COLUMNS - 1) / F::COLUMNS;
-    const i64 per_tile = i64(steps) * F::STEP_BYTES;
-    const int units = (steps + U::STEPS - 1) / U::STEPS;
-    u8 *ring = shared + warp() * STAGES * U::BYTES;
-    float *parts = (float *)(shared + WARPS * STAGES * U::BYTES);
-
     let_next_start();
-    Place<WARPS> ahead = {int(blockIdx.x), warp()};
-    int slot = 0;
-    auto fetch_next = [&]() {
-        if (ahead.unit < units && ahead.work < works) {
-            const Work work(m0, m1, m2, ahead.work, int(token_blocks), 4 * QUADS);
-            const i64 at = i64(ahead.unit) * U::BYTES;
-            fetch(ring + slot * U::BYTES, work.matrix.weights + work.tile * per_tile + at, int(min(per_tile - at, i64(U::BYTES))));
-            ahead.advance(units);
-        }
-        commit_copies();
-        slot = slot + 1 == STAGES ? 0 : slot + 1;
-    };
-    for (int i = 0; i < STAGES - 1; i++) fetch_next();
+    const int steps = int(columns + F::COLUMNS - 1) / F::COLUMNS, groups = WARPS / SPLIT;
+    Tiles tiles = {{w0, n0, out0, stride0, bias0, residual}, {w1, n1, out1, stride1, bias1, nullptr},
+                   {w2, n2, out2, stride2, bias2, nullptr}, int(blockIdx.x + gridDim.x * (warp() / SPLIT)), int(gridDim.x) * groups};
+    Fetch<F, SPLIT, STAGES> fetch(tiles, steps, shared);
+    float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
     wait_for_previous();
 
-    const i64 tokens = *count, groups = padded_groups(columns);
-    int reading = 0, odd = 0;
-    for (int number = blockIdx.x; number < works; number += gridDim.x) {
-        const Work work(m0, m1, m2, number, int(token_blocks), 4 * QUADS);
-        const Columns<QUADS> x(planes, records, groups, work.token, tokens);
+    const int tokens = *count, first = blockIdx.y * 4 * QUADS;
+    if (first >= tokens) return;
+    const Columns<QUADS> x(planes, records, padded_units(columns), first, tokens);
+    int reading = 0;
+    for (int round = 0; tiles.there(); tiles.next(), round++) {
         float sums[QUADS][2] = {};
-        for (int unit = warp(); unit < units; unit += WARPS) {
-            fetch_next();
+        for (int unit = warp() % SPLIT; unit < fetch.units; unit += SPLIT) {
+            fetch.next();
             wait_for_copies<STAGES - 1>();
             __syncwarp();
-            const u8 *step = ring + reading * U::BYTES;
-            const int there = min(U::STEPS, steps - unit * U::STEPS);
-            for (int i = 0; i < there; i++)
-                add_step<F, QUADS>(sums, step + i * F::STEP_BYTES, x, i64(unit) * 8 + i * (F::COLUMNS / 32));
+            add_unit<F, QUADS>(sums, fetch.ring + reading * Unit<F>::BYTES, steps - unit * Unit<F>::STEPS, x, unit);
             __syncwarp();
             reading = reading + 1 == STAGES ? 0 : reading + 1;
         }
-        float *mine = parts + odd * WARPS * 64 * QUADS, *own = mine + warp() * 64 * QUADS + lane();
-#pragma unroll
-        for (int i = 0; i < 2 * QUADS; i++) own[32 * i] = sums[i / 2][i % 2];
-        __syncthreads();
-        // The other half of `parts` is written next, so that nobody need wait for those who still read this one.
-        store_tile<QUADS, WARPS>(mine, work, tokens, number < m0.tiles * token_blocks ? residual : nullptr);
-        odd ^= 1;
+        // Warps add up in turn, each time from the other of two places, so that nobody waits for those who read.
+        add_warps<QUADS, SPLIT>(sums, parts + round % 2 * WARPS * 2 * QUADS * 32, round % SPLIT);
+        if (warp() % SPLIT != round % SPLIT) continue;
+        int tile;
+        const Matrix m = tiles.matrix(tile);
+        store_tile<QUADS>(sums, m, tile, first, tokens);
     }
 }

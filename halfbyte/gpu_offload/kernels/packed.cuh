@@ -156,17 +156,31 @@ template <class Low, class High> struct Both {
     }
 };
 
-// --- scales: what a lane keeps of a row of a tile, and from it those of group `group` of a step and half `half` of it ---
+// --- scales -----------------------------------------------------------------------------------------------------------------
+// What a lane keeps of a row of a tile, and from it what belongs to group `group` of a step and half `half` of it. WHOLE
+// ones are whole numbers times factors of the row, so that a step's products can be summed as whole numbers; `part` gives
+// {scale, offset} as such, others as floats. `of` gives the floats either way.
 
 struct Scale {
     float scale, offset;
 };
 
-// Byte i of a word, for an i that is known when compiled.
-WORD u8 byte_of(u32 word, int i) { return u8(word >> 8 * i); }
-WORD u8 byte_of(const uint2 &words, int i) { return byte_of(i < 4 ? words.x : words.y, i & 3); }
-WORD u8 byte_of(const uint4 &words, int i) {
+struct WholeScale {
+    i32 scale, offset;
+};
+
+// Byte i of a word, for an i that is known when compiled. As a whole word: conversions of narrower types are slow.
+WORD u32 byte_of(u32 word, int i) { return __byte_perm(word, 0, 0x4440 | i); }
+WORD u32 byte_of(const uint2 &words, int i) { return byte_of(i < 4 ? words.x : words.y, i & 3); }
+WORD u32 byte_of(const uint4 &words, int i) {
     return byte_of(i < 4 ? words.x : i < 8 ? words.y : i < 12 ? words.z : words.w, i & 3);
+}
+
+// The same with its sign.
+WORD i32 signed_byte_of(u32 word, int i) { return i32(__byte_perm(word, 0, 0x8880 | 0x1111 * i)); }
+WORD i32 signed_byte_of(const uint2 &words, int i) { return signed_byte_of(i < 4 ? words.x : words.y, i & 3); }
+WORD i32 signed_byte_of(const uint4 &words, int i) {
+    return signed_byte_of(i < 4 ? words.x : i < 8 ? words.y : i < 12 ? words.z : words.w, i & 3);
 }
 
 WORD float half_of(u32 halves, int i) { return half_to_float(u16(halves >> 16 * i)); }
@@ -174,10 +188,10 @@ WORD float half_of(u32 halves, int i) { return half_to_float(u16(halves >> 16 * 
 // A half a group [16, 2]; codes lie MIDDLE / 2 above their value.
 template <int MIDDLE> struct HalfEach {
     static const int COLUMNS = 64, BYTES = 64;
-    static const bool HALVES = false, OFFSET = MIDDLE != 0;
+    static const bool WHOLE = false, HALVES = false, OFFSET = MIDDLE != 0;
     typedef u32 Row;
     static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
-    static WORD Scale of(Row r, int group, int half) {
+    static WORD Scale part(Row r, int group, int half) {
         const float d = half_of(r, group);
         return {d, d * (-0.5f * MIDDLE)};
     }
@@ -186,21 +200,21 @@ template <int MIDDLE> struct HalfEach {
 // Halves [16, 2] for scales, then for offsets.
 struct TwoHalvesEach {
     static const int COLUMNS = 64, BYTES = 128;
-    static const bool HALVES = false, OFFSET = true;
+    static const bool WHOLE = false, HALVES = false, OFFSET = true;
     typedef uint2 Row;
     static WORD Row row(const u8 *step, int row) {
         return make_uint2(((const u32 *)step)[row], ((const u32 *)step)[16 + row]);
     }
-    static WORD Scale of(Row r, int group, int half) { return {half_of(r.x, group), half_of(r.y, group)}; }
+    static WORD Scale part(Row r, int group, int half) { return {half_of(r.x, group), half_of(r.y, group)}; }
 };
 
 // Powers of two [16, 2], half of what they are elsewhere since levels are doubled.
 struct PowerEach {
     static const int COLUMNS = 64, BYTES = 32;
-    static const bool HALVES = false, OFFSET = false;
+    static const bool WHOLE = false, HALVES = false, OFFSET = false;
     typedef u32 Row;
     static WORD Row row(const u8 *step, int row) { return ((const u16 *)step)[row]; }
-    static WORD Scale of(Row r, int group, int half) {
+    static WORD Scale part(Row r, int group, int half) {
         const u32 e = byte_of(r, group);
         return {__uint_as_float(e < 2 ? 0x00200000u << e : (e - 1) << 23), 0.f};
     }
@@ -209,10 +223,10 @@ struct PowerEach {
 // Floats of 8 bits [16, 4], four bits of exponent and three of fraction, halved since levels are doubled.
 struct SmallFloatEach {
     static const int COLUMNS = 64, BYTES = 64;
-    static const bool HALVES = true, OFFSET = false;
+    static const bool WHOLE = false, HALVES = true, OFFSET = false;
     typedef u32 Row;
     static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
-    static WORD Scale of(Row r, int group, int half) {
+    static WORD Scale part(Row r, int group, int half) {
         const u32 bits = byte_of(r, 2 * group + half), e = bits >> 3, f = bits & 7;
         if (bits == 0 || bits == 0x7f) return {0.f, 0.f};
         return {e == 0 ? float(f) * 0.0009765625f : __uint_as_float((e + 119) << 23 | f << 20), 0.f};
@@ -222,7 +236,7 @@ struct SmallFloatEach {
 // Halves [16] for scales and for what is taken off, then unsigned bytes [16, 8] for each.
 struct TwoBytesEach {
     static const int COLUMNS = 256, BYTES = 320;
-    static const bool HALVES = false, OFFSET = true;
+    static const bool WHOLE = true, HALVES = false, OFFSET = true;
     struct Row {
         float scale, offset;
         uint2 scales, offsets;
@@ -232,15 +246,15 @@ struct TwoBytesEach {
         const uint2 *bytes = (const uint2 *)(step + 64);
         return {half_to_float(h[row]), -half_to_float(h[16 + row]), bytes[row], bytes[16 + row]};
     }
-    static WORD Scale of(const Row &r, int group, int half) {
-        return {r.scale * float(byte_of(r.scales, group)), r.offset * float(byte_of(r.offsets, group))};
+    static WORD WholeScale part(const Row &r, int group, int half) {
+        return {i32(byte_of(r.scales, group)), i32(byte_of(r.offsets, group))};
     }
 };
 
 // Halves [16] for scales and for what is taken off, then bytes [16, 16] with four bits of each, the scale's below.
 struct TwoNibblesEach {
     static const int COLUMNS = 256, BYTES = 320;
-    static const bool HALVES = true, OFFSET = true;
+    static const bool WHOLE = true, HALVES = true, OFFSET = true;
     struct Row {
         float scale, offset;
         uint4 both;
@@ -249,9 +263,9 @@ struct TwoNibblesEach {
         const u16 *h = (const u16 *)step;
         return {half_to_float(h[row]), -half_to_float(h[16 + row]), ((const uint4 *)(step + 64))[row]};
     }
-    static WORD Scale of(const Row &r, int group, int half) {
-        const u8 byte = byte_of(r.both, 2 * group + half);
-        return {r.scale * float(byte & 15), r.offset * float(byte >> 4)};
+    static WORD WholeScale part(const Row &r, int group, int half) {
+        const u32 byte = byte_of(r.both, 2 * group + half);
+        return {i32(byte & 15), i32(byte >> 4)};
     }
 };
 
@@ -267,17 +281,18 @@ template <> struct Bytes<true> {
 template <bool OF_HALVES, int MIDDLE, int PARTS = 1> struct ByteEach {
     typedef typename Bytes<OF_HALVES>::Type Words;
     static const int COLUMNS = 256, BYTES = 32 + 16 * int(sizeof(Words));
-    static const bool HALVES = OF_HALVES, OFFSET = MIDDLE != 0;
+    static const bool WHOLE = true, HALVES = OF_HALVES, OFFSET = MIDDLE != 0;
     struct Row {
-        float scale;
+        float scale, offset;
         Words bytes;
     };
     static WORD Row row(const u8 *step, int row) {
-        return {half_to_float(((const u16 *)step)[row]), ((const Words *)(step + 32))[row]};
+        const float scale = half_to_float(((const u16 *)step)[row]) * (1.f / PARTS);
+        return {scale, scale * (-0.5f * MIDDLE), ((const Words *)(step + 32))[row]};
     }
-    static WORD Scale of(const Row &r, int group, int half) {
-        const float scale = r.scale * (float(i8(byte_of(r.bytes, OF_HALVES ? 2 * group + half : group))) * (1.f / PARTS));
-        return {scale, scale * (-0.5f * MIDDLE)};
+    static WORD WholeScale part(const Row &r, int group, int half) {
+        const i32 scale = signed_byte_of(r.bytes, OF_HALVES ? 2 * group + half : group);
+        return {scale, scale};
     }
 };
 
@@ -285,35 +300,51 @@ template <bool OF_HALVES, int MIDDLE, int PARTS = 1> struct ByteEach {
 // lie 1 above.
 struct ShiftedByteEach {
     static const int COLUMNS = 256, BYTES = 160;
-    static const bool HALVES = false, OFFSET = true;
+    static const bool WHOLE = true, HALVES = false, OFFSET = true;
     struct Row {
-        float scale;
+        float scale, offset;
         uint2 bytes;
     };
     static WORD Row row(const u8 *step, int row) {
-        return {half_to_float(((const u16 *)step)[row]), ((const uint2 *)(step + 32))[row]};
+        const float scale = half_to_float(((const u16 *)step)[row]);
+        return {scale, scale * -0.125f, ((const uint2 *)(step + 32))[row]};
     }
-    static WORD Scale of(const Row &r, int group, int half) {
-        const u8 byte = byte_of(r.bytes, group);
-        const float scale = r.scale * float(byte & 127);
-        return {scale, scale * (byte & 128 ? -1.125f : -0.875f)};
+    static WORD WholeScale part(const Row &r, int group, int half) {
+        const i32 byte = i32(byte_of(r.bytes, group)), scale = byte & 127;
+        return {scale, byte & 128 ? 9 * scale : 7 * scale};
     }
 };
 
-// Halves [16, EACH], one for 256 / EACH columns, times FACTOR; codes lie MIDDLE / 2 above.
-template <int EACH, int FACTOR, int MIDDLE> struct HalfForMany {
-    static const int COLUMNS = 256, BYTES = 32 * EACH;
-    static const bool HALVES = false, OFFSET = true;
-    typedef u32 Row;
+// Halves [16] for all columns; codes lie 1 above.
+struct HalfForAll {
+    static const int COLUMNS = 256, BYTES = 32;
+    static const bool WHOLE = true, HALVES = false, OFFSET = true;
+    struct Row {
+        float scale, offset;
+    };
     static WORD Row row(const u8 *step, int row) {
-        const u16 *h = (const u16 *)step + EACH * row;
-        return h[0] | u32(h[EACH - 1]) << 16;
+        const float scale = half_to_float(((const u16 *)step)[row]);
+        return {scale, -scale};
     }
-    static WORD Scale of(Row r, int group, int half) {
-        const float scale = half_of(r, group * EACH / 8) * FACTOR;
-        return {scale, scale * (-0.5f * MIDDLE)};
+    static WORD WholeScale part(Row r, int group, int half) { return {1, 1}; }
+};
+
+// Halves [16, 2], one for 128 columns, doubled; codes lie half above.
+struct HalfForMany {
+    static const int COLUMNS = 256, BYTES = 64;
+    static const bool WHOLE = false, HALVES = false, OFFSET = true;
+    typedef u32 Row;
+    static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
+    static WORD Scale part(Row r, int group, int half) {
+        const float d = half_of(r, group / 4);
+        return {2.f * d, -d};
     }
 };
+
+template <class Row> WORD Scale floats_of(const Row &row, WholeScale part) {
+    return {row.scale * float(part.scale), row.offset * float(part.offset)};
+}
+template <class Row> WORD Scale floats_of(const Row &row, Scale part) { return part; }
 
 // --- families -------------------------------------------------------------------------------------------------------------
 
@@ -326,8 +357,10 @@ template <class Scales_, class Planes_> struct Family {
     static WORD void read(u32 (&a)[2][4], const u8 *step, int pair, int l) {
         Planes::read(a, step + Scales::BYTES + pair * Planes::PAIR_BYTES, l);
     }
+    // As floats, of one row of a step.
     static WORD Scale scale(const u8 *step, int row, int group, int half) {
-        return Scales::of(Scales::row(step, row), group, half);
+        const typename Scales::Row r = Scales::row(step, row);
+        return floats_of(r, Scales::part(r, group, half));
     }
 };
 
@@ -350,5 +383,5 @@ struct IQ3_XXS : Family<ByteEach<false, 0, 4>, FourBitsOf<Iq3XxsLevels>> {};
 struct IQ2 : Family<ByteEach<true, 0, 8>, ThreeBitsOf<Iq2Levels>> {};
 struct IQ1_M : Family<ByteEach<true, 0, 8>, ThreeBitsOf<Iq1Levels>> {};
 struct IQ1_S : Family<ShiftedByteEach, TwoBitsAlone> {};
-struct TQ2_0 : Family<HalfForMany<1, 1, 2>, TwoBitsAlone> {};
-struct Q1_0 : Family<HalfForMany<2, 2, 1>, OneBitAlone> {};
+struct TQ2_0 : Family<HalfForAll, TwoBitsAlone> {};
+struct Q1_0 : Family<HalfForMany, OneBitAlone> {};

@@ -67,6 +67,9 @@ WORD float bf16_to_float(u16 bits) { return __uint_as_float(u32(bits) << 16); }
 template <class T> WORD T shuffle_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 template <class T> WORD T shuffle(T value, int source) { return __shfl_sync(0xffffffffu, value, source); }
 
+// `warps` warps of a block meet; groups that meet at the same time have numbers of their own, 1 to 15.
+WORD void meet(int number, int warps) { asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(32 * warps) : "memory"); }
+
 // --- matrix instructions ----------------------------------------------------------------------------------------------
 // With g = lane / 4 and t = lane % 4. Sums c: rows g, g, g + 8, g + 8, columns 2t, 2t + 1, 2t, 2t + 1.
 
