@@ -46,7 +46,10 @@ MAY_USE: dict[str, set[str]] = {
 
 FILES = python_files("halfbyte")
 # The loader hands the environment on to the processes that compile.
-ENVIRONMENT_READERS = ("cpu_kernels/isa.py", "cpu_kernels/object_cache.py", "cpu_kernels/loader.py", "hub/", "cli/")
+ENVIRONMENT_READERS = (
+    *("cpu_kernels/isa.py", "cpu_kernels/object_cache.py", "cpu_kernels/loader.py", "gpu_offload/cubin_cache.py"),
+    *("hub/", "cli/"),
+)
 COMPILERS = {"njit", "cfunc", "prange"}
 COMPILER_IMPORTS = COMPILERS | {"jit", "vectorize", "guvectorize", "stencil"}
 

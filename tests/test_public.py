@@ -115,7 +115,7 @@ def test_every_dependency_is_justified():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = names(project["dependencies"]).union(*map(names, project["optional-dependencies"].values()))
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
-    assert declared == set(re.findall(r"^\| ([a-z0-9_]+) \| .{10,} \|$", page, re.MULTILINE)) - {"package"}
+    assert declared == set(re.findall(r"^\| ([a-z0-9_-]+) \| .{10,} \|$", page, re.MULTILINE)) - {"package"}
 
 
 def test_every_dependency_is_used_and_every_use_declared():
@@ -126,4 +126,6 @@ def test_every_dependency_is_used_and_every_use_declared():
         for _, module in imports(parse(path), package_of(path))
     }
     third_party = used - set(sys.stdlib_module_names) - {"halfbyte", ""}
-    assert third_party == names(project["dependencies"]) | names(project["optional-dependencies"]["torch"])
+    extras = project["optional-dependencies"]
+    assert all(name.startswith("cupy-cuda") for name in names(extras["cuda12"]) | names(extras["cuda13"]))
+    assert third_party == names(project["dependencies"]) | names(extras["torch"]) | {"cupy", "cupy_backends"}

@@ -1,20 +1,38 @@
-"""Kernels of the GPU on the CPU: one emulated device for all tests that do not need one of their own."""
+"""The device that kernels are tested on: an emulated one, or with HALFBYTE_TEST_DEVICE=cuda a real one."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
+from halfbyte.gpu_offload.cuda_device import CudaDevice
+from halfbyte.gpu_offload.cuda_memory import CudaBuffer
+from halfbyte.gpu_offload.device import Device
 from tests.gpu_offload.emulated.compiler import missing
 from tests.gpu_offload.emulated.device import EmulatedDevice
+from tests.gpu_offload.emulated.memory import POISON
+
+
+class PoisonedDevice(CudaDevice):
+    """A real device whose memory is as unkind as that of the emulated one."""
+
+    def allocate(self, n_bytes: int) -> CudaBuffer:
+        buffer = super().allocate(n_bytes)
+        self.copy_in(buffer.address, np.full(n_bytes, POISON, np.uint8))
+        return buffer
 
 
 @pytest.fixture(scope="session")
-def device() -> Iterator[EmulatedDevice]:
-    reason = missing()
-    if reason:
-        pytest.skip(reason)
-    made = EmulatedDevice()
+def device() -> Iterator[Device]:
+    if os.environ.get("HALFBYTE_TEST_DEVICE") == "cuda":
+        made = PoisonedDevice.open()
+    else:
+        reason = missing()
+        if reason:
+            pytest.skip(reason)
+        made = EmulatedDevice()
     yield made
     made.close()

@@ -6,12 +6,12 @@ import ctypes
 import weakref
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from halfbyte.errors import ResourceError
 from halfbyte.gpu_offload.device import Launch, Product
+from halfbyte.model.backend import Progress
 
 from .kernel import Kernel, load
 from .memory import POISON, EmulatedBuffer, Memory
@@ -63,12 +63,12 @@ class EmulatedDevice:
 
     # --- what a device does ---
 
-    def load(self, kernels: Collection[str], progress: Any = None) -> int:
+    def load(self, kernels: Collection[str], progress: Progress | None) -> int:
         names = sorted(set(kernels) - set(self._kernels))
         found, compiled = load(names, self._more)
         self._kernels.update(found)
         if progress is not None and compiled:
-            progress(compiled, compiled, names[-1])
+            progress("compile", compiled, compiled)
         return compiled
 
     def allocate(self, n_bytes: int) -> EmulatedBuffer:

@@ -25,7 +25,7 @@ class Kernel:
 
     def words(self, arguments: tuple[int | float, ...]) -> np.ndarray:
         """Arguments as the machine takes them. A whole number where a float stands would be read as something else."""
-        given = "".join("f" if isinstance(a, float | np.floating) else "i" for a in arguments)
+        given = "".join("f" if isinstance(a, float) else "i" for a in arguments)
         assert given == self.kinds, (
             f"{self.name}: arguments are {given!r}, parameters {self.kinds!r} (i whole, f float)"
         )
