@@ -127,6 +127,7 @@ def test_the_callers_device_and_stream_stay(card):
     assert cupy.get_default_memory_pool().used_bytes() < 1 << 20
 
 
+@pytest.mark.usefixtures("card")
 def test_a_lost_device_says_so_and_stays_lost():
     """In a process of its own: the context of the process is lost with the kernel."""
     import subprocess
