@@ -1,0 +1,173 @@
+"""`HybridExecutable`: a program of which two backends compute a share each, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ResourceError
+from ..model.backend import Place, Span, StagedExecutable
+from ..model.pieces import Pieces
+from ..model.program import StepBatch
+from .sampling.candidates import Best
+
+
+class Choosing(Protocol):
+    """Who finds the best of logits: the host's share, or where it has none what is there for it alone."""
+
+    def top_k_rows(
+        self, logits: NDArray[np.float32], ks: Sequence[int], peaks: NDArray[np.float32] | None = None
+    ) -> list[Best | None]:
+        """See `Executable`; `peaks` f32[R, ..] are the largest of every 16 logits of a row, where known."""
+
+    def info(self) -> dict[str, str | int]:
+        """Facts for people: isa, threads."""
+
+    def close(self) -> None:
+        """Let go of the threads; may be called twice."""
+
+
+class HybridExecutable:
+    """See `model.backend.Executable`. Owns its sides; a page is that of the CPU and behind it that of the GPU.
+
+    A GPU that fails during a step does not come back: every later step raises `ResourceError` at once.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        sides: Mapping[Place, StagedExecutable],
+        chooser: Choosing,
+        about: Mapping[str, str | int] | None = None,
+    ) -> None:
+        """`chooser` may be the CPU's side itself; `about` are facts for `info`."""
+        self._pieces, self._chooser = pieces, chooser
+        self._sides = dict(sorted(sides.items()))
+        self._about = dict(about or {})
+        first, *others = self._sides.values()
+        assert all((side.n_pages, side.page_len) == (first.n_pages, first.page_len) for side in others)
+        self.n_pages, self.page_len = first.n_pages, first.page_len
+        self.page_bytes = sum(side.page_bytes for side in self._sides.values())
+        self._owner = next(place for place, share in pieces.shares.items() if share.program.logits)
+        self._home = {name: place for place, share in pieces.shares.items() for name in share.program.taps()}
+        self._logits: NDArray[np.float32] | None = None
+        self._lost = ""
+
+    def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
+        """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
+        self._check_lost()
+        try:
+            for place, side in self._sides.items():
+                side.begin(batch, logits if place == self._owner else None)
+            for place, number in self._pieces.order:
+                self._hand_over(place, number)
+                self._sides[place].run_stage(number)
+            for side in self._sides.values():
+                side.finish()
+        except ResourceError as error:
+            self._lost = str(error)
+            raise
+        self._logits = logits
+
+    def _hand_over(self, place: Place, number: int) -> None:
+        """Bring a stage what it receives."""
+        for name in self._pieces.shares[place].stages[number].receives:
+            np.copyto(self._sides[place].receive(name), self._sides[self._home[name]].sent(name))
+
+    def _check_lost(self) -> None:
+        if self._lost:
+            raise ResourceError(self._lost)
+
+    def tapped(self, name: str) -> NDArray[np.float32]:
+        """What a tapped value was in the last step."""
+        return self._sides[self._home[name]].tapped(name)
+
+    def expect(self, ks: Sequence[int]) -> None:
+        """Passed on to the CPU where it makes the logits."""
+        expect = getattr(self._sides[self._owner], "expect", None)
+        if expect is not None:
+            expect(ks)
+
+    def top_k(self, logits: NDArray[np.float32], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The k best of f32[V], best first."""
+        best = self.top_k_rows(np.ascontiguousarray(logits)[None], [k])[0]
+        assert best is not None, "k is at least 1"
+        return best
+
+    def top_k_rows(self, logits: NDArray[np.float32], ks: Sequence[int]) -> list[Best | None]:
+        """`top_k` of each row with its own k, None for 0; by the CPU, with the peaks that the GPU may have noted."""
+        peaks: NDArray[np.float32] | None = None
+        if logits is self._logits:
+            peaks = getattr(self._sides[self._owner], "peaks", None)
+        if peaks is None or len(peaks) < len(logits):
+            return self._chooser.top_k_rows(logits, ks)
+        return self._chooser.top_k_rows(logits, ks, peaks)
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy all KV layers of one page."""
+        self._check_lost()
+        for side in self._sides.values():
+            if side.page_bytes:
+                side.copy_page(source, target)
+
+    def read_page(self, page: int, out: NDArray[np.uint8]) -> None:
+        """Copy all KV layers of a page into `out` u8[page_bytes]."""
+        self._check_lost()
+        for side, part in self._parts(out):
+            side.read_page(page, part)
+
+    def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
+        """Make a page what `read_page` gave, of an executable cut in the same place."""
+        self._check_lost()
+        for side, part in self._parts(data):
+            side.write_page(page, part)
+
+    def _parts(self, page: NDArray[np.uint8]) -> list[tuple[StagedExecutable, NDArray[np.uint8]]]:
+        """What each side has of a page."""
+        assert page.shape == (self.page_bytes,), page.shape
+        parts, start = [], 0
+        for side in self._sides.values():
+            if side.page_bytes:
+                parts.append((side, page[start : start + side.page_bytes]))
+            start += side.page_bytes
+        return parts
+
+    def trace(self, on: bool) -> None:
+        """Record from the next step on, or stop."""
+        for side in self._sides.values():
+            side.trace(on)
+
+    def spans(self) -> list[Span]:
+        """What both recorded since the last call, step by step."""
+        spans = [span for side in self._sides.values() for span in side.spans()]
+        return sorted(spans, key=lambda span: span.step)
+
+    def info(self) -> dict[str, str | int]:
+        """Facts of the CPU, sums of both, and those of the GPU with `gpu_` before their names.
+
+        `isa` names both sides and where the program is cut: what one cut computed is of no use to another.
+        """
+        host, sides = self._chooser.info(), {place: side.info() for place, side in self._sides.items()}
+        gpu = sides.get("gpu", {})
+        sums = {key: sum(int(own.get(key, 0)) for own in sides.values()) for key in ("packed_bytes", "kv_bytes")}
+        own = {f"gpu_{key}": value for key, value in gpu.items() if key not in ("backend", "isa", "threads")}
+        isas = " + ".join(str(own["isa"]) for own in sides.values())
+        kernels = " ".join(dict.fromkeys(word for own in sides.values() for word in str(own["kernels"]).split()))
+        backend = "cuda+cpu" if "cpu" in sides else "cuda"
+        named = {"backend": backend, "isa": f"{isas} ({self._mark()})", "kernels": kernels}
+        return {**host, **named, **sums, **own, **self._about}
+
+    def _mark(self) -> str:
+        """The same for the same cut of the same program."""
+        cut = [(place, self._pieces.shares[place].stages[number]) for place, number in self._pieces.order]
+        return blake2b(repr(cut).encode(), digest_size=4).hexdigest()
+
+    def close(self) -> None:
+        """Let go of both sides; may be called twice."""
+        for side in self._sides.values():
+            side.close()
+        self._chooser.close()
