@@ -36,9 +36,9 @@ class Stride:
 
 @dataclass(frozen=True)
 class Count:
-    """Address of the number of rows, i32, that a value has in this step."""
+    """Address of the number of tokens of this step, or of asked-for ones, i32."""
 
-    value: str
+    asked: bool
 
 
 @dataclass(frozen=True)
@@ -95,3 +95,16 @@ class Call:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     shared: int = 0
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """A product by the library: halves `x` [T, columns] and `weight` [rows, columns] to floats `out` [T, rows]."""
+
+    x: Operand
+    weight: Operand
+    out: Operand
+    columns: int
+    rows: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]

@@ -10,8 +10,12 @@ from tests.gpu_offload.arrays import download, run, upload
 RNG = np.random.default_rng(2)
 
 
+UNIT = 256
+RECORD = np.dtype([("sums", np.int32, 8), ("halves", np.int32, 16), ("scale", np.float32), ("unused", np.int32, 7)])
+
+
 def padded(width: int) -> int:
-    return (width + 63) // 64 * 64
+    return -(-width // UNIT) * UNIT
 
 
 def forms(device, x: np.ndarray, count: int, threads: int = 64):
@@ -20,14 +24,14 @@ def forms(device, x: np.ndarray, count: int, threads: int = 64):
     quads, groups = (tokens + 3) // 4, padded(width) // 32
     rows = np.full((tokens, padded(width)), np.nan, np.float32)
     rows[:, :width] = x
-    planes, records = device.allocate(quads * groups * 256), device.allocate(quads * groups * 64)
+    planes, records = device.allocate(quads * groups * 256), device.allocate(quads * groups // 8 * 4 * RECORD.itemsize)
     halves, scales = device.allocate(tokens * width * 2), device.allocate(tokens * 4)
     counted = upload(device, np.array([count], np.int32))
     arguments = (upload(device, rows), padded(width), width, counted, planes, records, halves, scales)
     run(device, "make_forms", (tokens,), threads, *arguments, shared=4 * width)
     return (
         download(device, planes, np.int8, (quads, groups, 4, 2, 4, 2, 4)),
-        download(device, records, np.float32, (quads, groups, 4, 4)),
+        download(device, records, RECORD, (quads, groups // 8, 4)),
         download(device, halves, np.float16, (tokens, width)),
         download(device, scales, np.float32, (tokens,)),
     )
@@ -41,7 +45,7 @@ def numbers(planes: np.ndarray) -> np.ndarray:
     return whole.transpose(0, 2, 1, 4, 3, 5).reshape(4 * quads, 32 * groups)
 
 
-@pytest.mark.parametrize("width", [32, 50, 64, 100, 192])
+@pytest.mark.parametrize("width", [32, 50, 256, 300, 704])
 @pytest.mark.parametrize("threads", [32, 128])
 def test_planes_and_records_hold_the_row(device, width, threads):
     tokens = 5
@@ -49,18 +53,17 @@ def test_planes_and_records_hold_the_row(device, width, threads):
     planes, records, _, _ = forms(device, x, tokens, threads)
     whole = numbers(planes)[:tokens]
     assert (whole[:, width:] == 0).all()
-    by_group = np.zeros((tokens, padded(width)), np.float32)
-    by_group[:, :width] = x
-    by_group = by_group.reshape(tokens, -1, 32)
-    record = records.transpose(0, 2, 1, 3).reshape(-1, by_group.shape[1], 4)[:tokens]
-    scale = record[..., 0]
-    np.testing.assert_allclose(scale, np.abs(by_group).max(2) / (127 * 256), rtol=1e-6)
-    grouped = whole.reshape(by_group.shape)
-    assert (np.abs(grouped) <= 127 * 256).all()
-    assert (np.abs(grouped * scale[..., None] - by_group) <= scale[..., None] * 0.501).all()
-    halves = grouped.reshape(*grouped.shape[:2], 2, 16).sum(3)
-    sums = np.stack([grouped.sum(2), halves[..., 0], halves[..., 1]], 2)
-    np.testing.assert_allclose(record[..., 1:], sums * scale[..., None], rtol=1e-6)
+    by_unit = np.zeros((tokens, padded(width)), np.float32)
+    by_unit[:, :width] = x
+    by_unit = by_unit.reshape(tokens, -1, UNIT)
+    record = records.transpose(0, 2, 1).reshape(-1, by_unit.shape[1])[:tokens]
+    scale = record["scale"]
+    np.testing.assert_allclose(scale, np.abs(by_unit).max(2) / (127 * 256), rtol=1e-6)
+    numbered = whole.reshape(by_unit.shape)
+    assert (np.abs(numbered) <= 127 * 256).all()
+    assert (np.abs(numbered * scale[..., None] - by_unit) <= scale[..., None] * 0.505).all()
+    np.testing.assert_array_equal(record["sums"], numbered.reshape(*scale.shape, 8, 32).sum(3))
+    np.testing.assert_array_equal(record["halves"], numbered.reshape(*scale.shape, 16, 16).sum(3))
 
 
 @pytest.mark.parametrize("width", [50, 192])
@@ -87,5 +90,5 @@ def test_rows_that_are_not_counted_are_left_alone(device):
 def test_a_row_of_zeros_is_zero(device):
     planes, records, halves, _ = forms(device, np.zeros((1, 64), np.float32), 1)
     assert (numbers(planes)[0] == 0).all()
-    assert (records[0, :, 0] == 0).all()
+    assert (records["scale"][0, :, 0] == 0).all()
     assert (halves == 0).all()

@@ -37,7 +37,7 @@ template <class F> WORD void decode_row(float *out, const u8 *matrix, i64 row, i
                 const u32 codes = upper ? a[group][1 + 2 * half] : a[group][2 * half];
                 const i64 c = i / 4 * 64 + 32 * group + 16 * half + 4 * t;
                 if (c >= columns) continue;
-                const float4 v = values_of<typename F::Scales>(codes, F::Scales::of(scales, 2 * pair + group, half));
+                const float4 v = values_of<typename F::Scales>(codes, floats_of(scales, F::Scales::part(scales, 2 * pair + group, half)));
                 out[c] = v.x, out[c + 1] = v.y, out[c + 2] = v.z, out[c + 3] = v.w;
             }
         }

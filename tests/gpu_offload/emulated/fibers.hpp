@@ -22,7 +22,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 enum { MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MARGIN = 1024, MOST_SHARED = 256 << 10, POISON = 0xff, INTACT = 0xa5 };
 
-enum State { READY, AT_BARRIER, AT_COLLECTIVE, ENDED };
+enum State { READY, AT_BARRIER, AT_COLLECTIVE, AT_MEETING, ENDED };
 
 struct Copy {
     void *to;
@@ -34,6 +34,7 @@ struct Fiber {
     State state;
     const char *place; // where it waits
     bool waited;       // for the previous kernel
+    int meeting;       // number of the meeting of warps it waits at
     std::vector<Copy> copies;
     std::vector<size_t> groups; // where groups of copies end
 };
@@ -54,7 +55,7 @@ Fiber fibers[MOST_THREADS];
 Warp warps[MOST_THREADS / 32];
 unsigned char *stacks;
 alignas(1024) unsigned char shared_memory[MARGIN + MOST_SHARED + MARGIN];
-int count, current, order[MOST_THREADS];
+int count, current, order[MOST_THREADS], arrived_at[16];
 u64 seed;
 void *scheduler_stack;
 char message[512];
@@ -105,6 +106,20 @@ void meet(const char *place, Work work) {
     to_scheduler();
 }
 
+// Some warps of a block meet under a number.
+void meet_warps(int number, int n_warps) {
+    if (number < 1 || number > 15) fail("meet: number %d", number);
+    fibers[current].state = AT_MEETING;
+    fibers[current].place = "meet";
+    fibers[current].meeting = number;
+    if (++arrived_at[number] == 32 * n_warps) {
+        arrived_at[number] = 0;
+        for (int i = 0; i < count; i++)
+            if (fibers[i].state == AT_MEETING && fibers[i].meeting == number) fibers[i].state = READY;
+    }
+    to_scheduler();
+}
+
 // --- copies that arrive only when waited for ----------------------------------------------------------------------------
 
 void begin_copy(void *to, const void *from) {
@@ -148,6 +163,7 @@ void begin_block(int threads, u32 kind) {
         stacks = (unsigned char *)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
     }
     count = threads;
+    memset(arrived_at, 0, sizeof arrived_at);
     for (int i = 0; i < count; i++) {
         Fiber &fiber = fibers[i];
         unsigned char *bottom = stacks + size_t(i) * STACK_BYTES;
@@ -182,6 +198,11 @@ void open_barrier() {
                  fibers[stuck].place, other % 32, ended >= 0 ? "has ended" : "is at __syncthreads");
         return;
     }
+    for (int i = 0; i < count; i++)
+        if (fibers[i].state == AT_MEETING) {
+            snprintf(message, sizeof message, "thread %d waits at meeting %d, and too few come", i, fibers[i].meeting);
+            return;
+        }
     for (int i = 0; i < count; i++)
         if (fibers[i].state == AT_BARRIER) fibers[i].state = READY;
 }

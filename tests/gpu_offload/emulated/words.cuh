@@ -28,6 +28,8 @@ WORD float bf16_to_float(u16 bits) { return __uint_as_float(u32(bits) << 16); }
 template <class T> WORD T shuffle_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 template <class T> WORD T shuffle(T value, int source) { return __shfl_sync(0xffffffffu, value, source); }
 
+WORD void meet(int number, int warps) { emulator::meet_warps(number, warps); }
+
 WORD void multiply_bytes_32(i32 (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
     const u32 operands[6] = {a0, a1, a2, a3, b0, b1};
     emulator::bring(0, c);
