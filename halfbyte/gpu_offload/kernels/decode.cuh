@@ -17,11 +17,16 @@ template <class Scales> WORD float4 values_of(u32 codes, const Scale &s) {
                        fmaf(s.scale, q.w, s.offset));
 }
 
+template <class Scales> WORD Scale scale_of(const typename Scales::Row &row, int group, int half) {
+    return floats_of(row, Scales::part(row, group, Scales::HALVES ? half : 0));
+}
+
 // Row `row` of a matrix, by all threads of a block.
 template <class F> WORD void decode_row(float *out, const u8 *matrix, i64 row, i64 columns) {
     if constexpr (IsPlain<F>::YES) {
         for (i64 c = threadIdx.x; c < columns; c += blockDim.x) out[c] = F::at(matrix, row * columns + c);
     } else {
+        typedef typename F::Scales Scales;
         const i64 steps = (columns + F::COLUMNS - 1) / F::COLUMNS, groups = columns / 32;
         const u8 *tile = matrix + row / 16 * steps * F::STEP_BYTES;
         const int r = int(row % 16), upper = r / 8;
@@ -30,14 +35,14 @@ template <class F> WORD void decode_row(float *out, const u8 *matrix, i64 row, i
             const u8 *step = tile + i / 4 / F::PAIRS * F::STEP_BYTES;
             u32 a[2][4];
             F::read(a, step, pair, r % 8 * 4 + t);
-            const typename F::Scales::Row scales = F::Scales::row(step, r);
+            const typename Scales::Row scales = Scales::row(step, r);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const int group = j / 2, half = j % 2;
                 const u32 codes = upper ? a[group][1 + 2 * half] : a[group][2 * half];
                 const i64 c = i / 4 * 64 + 32 * group + 16 * half + 4 * t;
                 if (c >= columns) continue;
-                const float4 v = values_of<typename F::Scales>(codes, floats_of(scales, F::Scales::part(scales, 2 * pair + group, half)));
+                const float4 v = values_of<Scales>(codes, scale_of<Scales>(scales, 2 * pair + group, half));
                 out[c] = v.x, out[c + 1] = v.y, out[c + 2] = v.z, out[c + 3] = v.w;
             }
         }

@@ -27,8 +27,7 @@ WORD void dequantize_pair(const u8 *step, int pair, u16 *out, i64 columns, i64 c
         float4 v[2];
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            v[half] = values_of<Scales>(a[group][upper + 2 * half],
-                                        floats_of(scales[upper], Scales::part(scales[upper], 2 * pair + group, Scales::HALVES ? half : 0)));
+            v[half] = values_of<Scales>(a[group][upper + 2 * half], scale_of<Scales>(scales[upper], 2 * pair + group, half));
         const uint4 eight = eight_neighbours(v[0], v[1], t % 2);
         const i64 n = row + g + 8 * upper, c = column + 32 * group + first_of_eight(t);
         if (n >= first && n < end && c < columns) *(uint4 *)(out + (n - first) * columns + c) = eight;
