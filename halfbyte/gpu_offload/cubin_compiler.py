@@ -42,14 +42,18 @@ class Piece:
         return f"{Path(self.file).stem}-{digest}.cubin"
 
 
+def kernels_in(paths: Iterable[Path]) -> dict[str, tuple[str, bool]]:
+    """File of each kernel, and whether it is a template."""
+    return {
+        name: (path.name, bool(template))
+        for path in sorted(paths)
+        for template, name in _KERNEL.findall(path.read_text(encoding="utf-8"))
+    }
+
+
 @functools.cache
 def _kernel_files() -> dict[str, tuple[str, bool]]:
-    """File of each kernel, and whether it is a template."""
-    found: dict[str, tuple[str, bool]] = {}
-    for path in sorted(KERNELS.glob("*.cuh")):
-        for template, name in _KERNEL.findall(path.read_text(encoding="utf-8")):
-            found[name] = path.name, bool(template)
-    return found
+    return kernels_in(KERNELS.glob("*.cuh"))
 
 
 def pieces_of(kernels: Iterable[str]) -> list[Piece]:

@@ -23,6 +23,21 @@ template <bool BARRIER> __global__ void probe_reverse(const float *x, float *out
     out[threadIdx.x] = row[blockDim.x - 1 - threadIdx.x];
 }
 
+// Each pair of warps turns its 64 floats around, pairs apart from each other.
+extern "C" __global__ void probe_pairs(const float *x, float *out) {
+    DYNAMIC_SHARED(shared);
+    float *row = (float *)shared;
+    wait_for_previous();
+    const int pair = warp() / 2;
+    if (pair == 2) return;
+    for (int turn = 0; turn < 3; turn++) {
+        row[threadIdx.x] = turn ? out[threadIdx.x] : x[threadIdx.x];
+        meet(1 + pair, 2);
+        out[threadIdx.x] = row[64 * pair + 63 - threadIdx.x % 64];
+        meet(1 + pair, 2);
+    }
+}
+
 // Floats through shared memory by copies that nobody waits for; group by group, WAIT groups may be under way at the end.
 template <int WAIT> __global__ void probe_copies(const float *x, float *out, i64 groups) {
     DYNAMIC_SHARED(shared);
@@ -95,6 +110,10 @@ extern "C" __global__ void probe_mistake(float *out, i64 which, float value) {
     } else if (which == 8) {
         value = left[l];
         left[l] = 1.f;
+    } else if (which == 9) {
+        out[64 + l] = 1.f;
+    } else if (which == 10) {
+        meet(3, 2);
     }
     out[l] = value;
 }

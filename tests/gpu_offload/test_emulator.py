@@ -31,7 +31,7 @@ def probing(order: int = 0, budget: int = 1 << 30) -> EmulatedDevice:
 EVERY_PROBE = (
     *("probe_shuffles", "probe_reverse<true>", "probe_reverse<false>", "probe_copies<0>", "probe_copies<2>"),
     *("probe_bytes<16>", "probe_bytes<32>", "probe_halves<false>", "probe_halves<true>"),
-    *("probe_mistake", "probe_conversions", "probe_bits", "probe_turns"),
+    *("probe_pairs", "probe_mistake", "probe_conversions", "probe_bits", "probe_turns"),
 )
 
 
@@ -68,6 +68,14 @@ def test_a_barrier_orders_and_a_missing_one_shows(order):
     assert np.array_equal(download(device, out, np.float32, (96,)), x[::-1])
     run(device, "probe_reverse<false>", (1,), 96, upload(device, x), out, shared=x.nbytes)
     assert np.isnan(download(device, out, np.float32, (96,))).any()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_some_warps_of_a_block_meet(order):
+    device, x = probing(order), floats(3, 64)
+    out = device.allocate(x.nbytes)
+    run(device, "probe_pairs", (1,), 192, upload(device, x), out, shared=x.nbytes)
+    assert np.array_equal(download(device, out, np.float32, (3, 64))[:2], x[:2, ::-1])
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -148,6 +156,7 @@ def test_bytes_are_picked_and_dotted():
     assert np.array_equal(download(device, dots, np.int32, (32,)), signed.prod(0).sum(1) + 7)
 
 
+FINE = 11
 MISTAKES = {
     0: "lane 16 waits at a shuffle, lane 15 has ended",
     1: "lane 0 waits at a shuffle, lane 5 is at __syncthreads",
@@ -156,6 +165,8 @@ MISTAKES = {
     5: "which is not there",
     6: "ended without wait_for_previous",
     7: "misaligned",
+    9: "which is not there",
+    10: r"thread 0 waits at meet\(3, 2\): 32 threads have come",
 }
 
 
@@ -166,7 +177,7 @@ def test_a_mistake_is_an_error_that_names_it_and_the_device_lives(which):
     run(device, "probe_mistake", (1,), 32, out, which, 1.0, shared=64)
     with pytest.raises(AssertionError, match=f"probe_mistake, block.*{MISTAKES[which]}"):
         device.synchronize()
-    run(device, "probe_mistake", (1,), 32, out, 9, 2.0, shared=64)
+    run(device, "probe_mistake", (1,), 32, out, FINE, 2.0, shared=64)
     assert (download(device, out, np.float32, (32,)) == 2).all()
 
 
@@ -176,6 +187,10 @@ def test_writing_behind_a_buffer_is_noticed():
     run(device, "probe_mistake", (1,), 32, out, 4, 1.0, shared=64)
     with pytest.raises(AssertionError, match="behind a buffer of 128 bytes"):
         device.synchronize()
+    for address in (out.address - 1, out.address + 1):
+        device.copy_in(address, np.zeros(128, np.uint8))
+        with pytest.raises(AssertionError, match="not in any buffer"):
+            device.synchronize()
 
 
 def test_memory_is_poisoned_wherever_it_comes_from():
@@ -247,9 +262,9 @@ def test_a_lost_device_stays_lost():
     device = probing()
     out = device.allocate(128)
     device.fail_after(1)
-    run(device, "probe_mistake", (1,), 32, out, 9, 2.0)
+    run(device, "probe_mistake", (1,), 32, out, FINE, 2.0)
     device.synchronize()
-    run(device, "probe_mistake", (1,), 32, out, 9, 2.0)
+    run(device, "probe_mistake", (1,), 32, out, FINE, 2.0)
     for attempt in (device.synchronize, device.synchronize, lambda: device.allocate(1)):
         with pytest.raises(ResourceError, match="lost"):
             attempt()

@@ -16,9 +16,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import halfbyte.gpu_offload
+from halfbyte.gpu_offload.cubin_compiler import KERNELS, kernels_in
 
-KERNELS = Path(halfbyte.gpu_offload.__file__).parent / "kernels"
 HERE = Path(__file__).parent
 FLAGS = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno", "-fPIC", "-shared", "-w"]
 CHECKS = ["-fsanitize=alignment,bounds,shift-exponent", "-fsanitize-undefined-trap-on-error"]
@@ -71,8 +70,12 @@ def key(more: tuple[Path, ...]) -> str:
 
 
 def text(kernels: list[str], more: tuple[Path, ...]) -> str:
-    """All kernel files in a nameless namespace, so that what no named kernel needs is not compiled."""
-    include = [f"#include <{path}>" for path in sources(more)]
+    """The files of the named kernels in a nameless namespace, so that what else is in them is not compiled."""
+    paths = {path.name: path for path in sources(more)}
+    files = kernels_in(paths.values())
+    names = {kernel.partition("<")[0] for kernel in kernels}
+    assert names <= files.keys(), f"no kernel file has {', '.join(names - files.keys())}"
+    include = [f"#include <{paths[file]}>" for file in sorted({files[name][0] for name in names})]
     entries = [f'{{"{k}", Kernel<{k}>::KINDS, Kernel<{k}>::start}},' for k in kernels]
     return "\n".join(
         [
@@ -102,14 +105,20 @@ def write(path: Path, content: bytes) -> None:
     os.replace(temporary, path)
 
 
+FAILED: dict[Path, str] = {}
+
+
 def build(kernels: list[str], more: tuple[Path, ...], target: Path) -> None:
     """Compile; a mistake in a kernel is an AssertionError with what the compiler said."""
+    assert target not in FAILED, FAILED[target]
     with tempfile.TemporaryDirectory(dir=target.parent) as work:
         source, made = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
         source.write_text(text(kernels, more))
         command = [compiler(), *FLAGS, *CHECKS, *machine_flags(), f"-I{HERE}", f"-I{KERNELS}", "-o", made, source]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"kernels {kernels}:\n{done.stderr[:6000]}"
+        if done.returncode:
+            FAILED[target] = f"kernels {kernels}:\n{done.stderr[:6000]}"
+            raise AssertionError(FAILED[target])
         os.replace(made, target)
 
 

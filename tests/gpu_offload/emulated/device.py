@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -17,11 +16,6 @@ from .kernel import Kernel, load
 from .memory import POISON, EmulatedBuffer, Memory
 
 Work = Callable[[], None]
-
-
-def at(address: int, n_bytes: int) -> np.ndarray:
-    """Bytes of memory by address."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * n_bytes).from_address(address))
 
 
 class EmulatedRecording:
@@ -100,9 +94,9 @@ class EmulatedDevice:
     def multiply(self, product: Product) -> None:
         def run() -> None:
             t, n, m = product.tokens, product.rows, product.columns
-            x = at(product.x, 2 * t * m).view(np.float16).reshape(t, m).astype(np.float32)
-            weight = at(product.weight, 2 * n * m).view(np.float16).reshape(n, m).astype(np.float32)
-            at(product.out, 4 * t * n).view(np.float32).reshape(t, n)[:] = x @ weight.T
+            x = self._memory.bytes_at(product.x, 2 * t * m).view(np.float16).reshape(t, m).astype(np.float32)
+            weight = self._memory.bytes_at(product.weight, 2 * n * m).view(np.float16).reshape(n, m).astype(np.float32)
+            self._memory.bytes_at(product.out, 4 * t * n).view(np.float32).reshape(t, n)[:] = x @ weight.T
 
         self.enqueue(run)
 
@@ -111,7 +105,7 @@ class EmulatedDevice:
         content = source if self._is_pinned(source) else source.copy()
 
         def run() -> None:
-            at(address, content.nbytes)[:] = content.reshape(-1).view(np.uint8)
+            self._memory.bytes_at(address, content.nbytes)[:] = content.reshape(-1).view(np.uint8)
 
         if content.nbytes:
             self.enqueue(run)
@@ -120,7 +114,7 @@ class EmulatedDevice:
         assert target.flags.c_contiguous, "copies to an array with gaps"
 
         def run() -> None:
-            target.reshape(-1).view(np.uint8)[:] = at(address, target.nbytes)
+            target.reshape(-1).view(np.uint8)[:] = self._memory.bytes_at(address, target.nbytes)
 
         if target.nbytes and self._recorded is None:
             target.reshape(-1).view(np.uint8)[:] = POISON
@@ -129,7 +123,7 @@ class EmulatedDevice:
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
         def run() -> None:
-            at(target, n_bytes)[:] = at(source, n_bytes).copy()
+            self._memory.bytes_at(target, n_bytes)[:] = self._memory.bytes_at(source, n_bytes).copy()
 
         if n_bytes:
             self.enqueue(run)
@@ -153,7 +147,7 @@ class EmulatedDevice:
                 self._left -= 1
                 self._alive()
             work()
-        self._memory.check(settled=True)
+        self._memory.settle()
 
     def free_bytes(self) -> int:
         return self._memory.budget - self._memory.used

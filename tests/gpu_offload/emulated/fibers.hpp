@@ -22,19 +22,24 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 enum { MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MARGIN = 1024, MOST_SHARED = 256 << 10, POISON = 0xff, INTACT = 0xa5 };
 
-enum State { READY, AT_BARRIER, AT_COLLECTIVE, AT_MEETING, ENDED };
+enum State { READY, AT_BARRIER, AT_MEETING, AT_COLLECTIVE, ENDED };
 
 struct Copy {
     void *to;
     const void *from;
 };
 
+// Some warps of a block that meet.
+struct Meeting {
+    int threads, arrived;
+};
+
 struct Fiber {
     void *stack;
     State state;
+    int meeting;
     const char *place; // where it waits
     bool waited;       // for the previous kernel
-    int meeting;       // number of the meeting of warps it waits at
     std::vector<Copy> copies;
     std::vector<size_t> groups; // where groups of copies end
 };
@@ -53,9 +58,10 @@ struct Warp {
 
 Fiber fibers[MOST_THREADS];
 Warp warps[MOST_THREADS / 32];
+Meeting meetings[16];
 unsigned char *stacks;
 alignas(1024) unsigned char shared_memory[MARGIN + MOST_SHARED + MARGIN];
-int count, current, order[MOST_THREADS], arrived_at[16];
+int count, current, order[MOST_THREADS];
 u64 seed;
 void *scheduler_stack;
 char message[512];
@@ -84,6 +90,21 @@ void barrier() {
     to_scheduler();
 }
 
+void meet_warps(int number, int warp_count) {
+    if (number < 1 || number > 15) fail("meet(%d, %d): numbers are 1 to 15", number, warp_count);
+    Meeting &meeting = meetings[number];
+    if (meeting.arrived && meeting.threads != 32 * warp_count)
+        fail("meet(%d, %d) while others meet there with %d threads", number, warp_count, meeting.threads);
+    meeting.threads = 32 * warp_count;
+    fibers[current].state = AT_MEETING, fibers[current].meeting = number, fibers[current].place = "meet";
+    if (++meeting.arrived == meeting.threads) {
+        meeting.arrived = 0;
+        for (int i = 0; i < count; i++)
+            if (fibers[i].state == AT_MEETING && fibers[i].meeting == number) fibers[i].state = READY;
+    }
+    to_scheduler();
+}
+
 Lane &mine() { return warps[current / 32].lanes[current % 32]; }
 
 // All lanes of a warp meet; the last one does the work of all.
@@ -102,20 +123,6 @@ void meet(const char *place, Work work) {
         work(warp.lanes, warp.size);
         warp.arrived = 0;
         for (int i = 0; i < warp.size; i++) fibers[current / 32 * 32 + i].state = READY;
-    }
-    to_scheduler();
-}
-
-// Some warps of a block meet under a number.
-void meet_warps(int number, int n_warps) {
-    if (number < 1 || number > 15) fail("meet: number %d", number);
-    fibers[current].state = AT_MEETING;
-    fibers[current].place = "meet";
-    fibers[current].meeting = number;
-    if (++arrived_at[number] == 32 * n_warps) {
-        arrived_at[number] = 0;
-        for (int i = 0; i < count; i++)
-            if (fibers[i].state == AT_MEETING && fibers[i].meeting == number) fibers[i].state = READY;
     }
     to_scheduler();
 }
@@ -163,7 +170,6 @@ void begin_block(int threads, u32 kind) {
         stacks = (unsigned char *)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
     }
     count = threads;
-    memset(arrived_at, 0, sizeof arrived_at);
     for (int i = 0; i < count; i++) {
         Fiber &fiber = fibers[i];
         unsigned char *bottom = stacks + size_t(i) * STACK_BYTES;
@@ -175,6 +181,7 @@ void begin_block(int threads, u32 kind) {
         fiber.groups.clear();
         order[i] = kind == 1 ? count - 1 - i : i;
     }
+    memset(meetings, 0, sizeof meetings);
     for (int w = 0; w * 32 < count; w++) {
         warps[w].size = count - w * 32 < 32 ? count - w * 32 : 32;
         warps[w].arrived = 0;
@@ -200,7 +207,9 @@ void open_barrier() {
     }
     for (int i = 0; i < count; i++)
         if (fibers[i].state == AT_MEETING) {
-            snprintf(message, sizeof message, "thread %d waits at meeting %d, and too few come", i, fibers[i].meeting);
+            const Meeting &meeting = meetings[fibers[i].meeting];
+            snprintf(message, sizeof message, "thread %d waits at meet(%d, %d): %d threads have come", i,
+                     fibers[i].meeting, meeting.threads / 32, meeting.arrived);
             return;
         }
     for (int i = 0; i < count; i++)

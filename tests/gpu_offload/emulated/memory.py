@@ -1,57 +1,95 @@
-"""Device memory on the host: poisoned when it is made, between guards that are looked at."""
+"""Device memory on the host: poisoned when it is made, its end at a page that nobody may touch."""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import weakref
+from dataclasses import dataclass
 
 import numpy as np
 
-GUARD = 512
+PAGE = mmap.PAGESIZE
+FENCE = (64 << 10) // PAGE * PAGE
 INTACT = 0xA5
 POISON = 0xFF
+NOTHING = 0  # PROT_NONE
 
 
 class EmulatedBuffer:
-    """Memory aligned to 256 bytes. Its storage outlives it until whatever was enqueued has run."""
+    """Memory aligned to 256 bytes. Its pages outlive it until whatever was enqueued has run."""
 
     address: int
     n_bytes: int
 
-    def __init__(self, storage: np.ndarray, n_bytes: int) -> None:
-        begin = storage.ctypes.data + GUARD
-        self.address = (begin + 255) // 256 * 256
+    def __init__(self, address: int, n_bytes: int) -> None:
+        self.address = address
         self.n_bytes = n_bytes
+
+
+@dataclass
+class Pages:
+    """A buffer of `n_bytes` from `start` on; what is left of its pages is looked at later."""
+
+    inside: np.ndarray
+    start: int
+    n_bytes: int
+
+    def check(self) -> None:
+        for rest, where in (
+            (self.inside[: self.start], "before"),
+            (self.inside[self.start + self.n_bytes :], "behind"),
+        ):
+            touched = np.flatnonzero(rest != INTACT)
+            assert not touched.size, f"wrote {where} a buffer of {self.n_bytes} bytes"
+
+
+def _pages(n_bytes: int) -> Pages:
+    room = (n_bytes + 255) // 256 * 256
+    size = (room + PAGE - 1) // PAGE * PAGE
+    everything = np.frombuffer(mmap.mmap(-1, FENCE + size + FENCE), np.uint8)
+    libc = ctypes.CDLL(None)
+    for begin in (0, FENCE + size):
+        done = libc.mprotect(ctypes.c_void_p(everything.ctypes.data + begin), ctypes.c_size_t(FENCE), NOTHING)
+        assert done == 0, "mprotect"
+    inside = everything[FENCE : FENCE + size]
+    inside[:] = INTACT
+    start = size - room
+    inside[start : start + n_bytes] = POISON
+    return Pages(inside, start, n_bytes)
 
 
 class Memory:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.used = 0
-        self._live: dict[int, tuple[np.ndarray, int, int]] = {}
-        self._gone: list[tuple[np.ndarray, int, int]] = []
+        self._live: dict[int, Pages] = {}
+        self._gone: dict[int, Pages] = {}
 
     def allocate(self, n_bytes: int) -> EmulatedBuffer:
-        storage = np.full(n_bytes + 2 * GUARD + 256, POISON, np.uint8)
-        buffer = EmulatedBuffer(storage, n_bytes)
-        start = buffer.address - storage.ctypes.data
-        storage[:start] = INTACT
-        storage[start + n_bytes :] = INTACT
+        pages = _pages(n_bytes)
+        buffer = EmulatedBuffer(pages.inside.ctypes.data + pages.start, n_bytes)
         self.used += n_bytes
-        self._live[buffer.address] = (storage, start, n_bytes)
+        self._live[buffer.address] = pages
         weakref.finalize(buffer, self._free, buffer.address)
         return buffer
 
     def _free(self, address: int) -> None:
-        entry = self._live.pop(address)
-        self.used -= entry[2]
-        self._gone.append(entry)
+        pages = self._live.pop(address)
+        self.used -= pages.n_bytes
+        self._gone[address] = pages
 
-    def check(self, settled: bool) -> None:
-        """Raise where somebody wrote outside of a buffer; `settled` says that nothing enqueued is left."""
-        for storage, start, n_bytes in [*self._live.values(), *self._gone]:
-            for guard, where in ((storage[:start], "before"), (storage[start + n_bytes :], "behind")):
-                touched = np.flatnonzero(guard != INTACT)
-                distance = f"{start - touched[-1]} bytes" if where == "before" and touched.size else f"{touched[:1]}"
-                assert not touched.size, f"wrote {where} a buffer of {n_bytes} bytes, {distance} away"
-        if settled:
-            self._gone.clear()
+    def bytes_at(self, address: int, n_bytes: int) -> np.ndarray:
+        """Bytes of one buffer, by address."""
+        for buffers in (self._live, self._gone):
+            for begin, pages in buffers.items():
+                if begin <= address and address + n_bytes <= begin + pages.n_bytes:
+                    at = pages.start + address - begin
+                    return pages.inside[at : at + n_bytes]
+        raise AssertionError(f"{n_bytes} bytes at {address:#x} are not in any buffer")
+
+    def settle(self) -> None:
+        """Nothing that was enqueued is left. Raise where somebody wrote outside of a buffer."""
+        gone, self._gone = self._gone, {}
+        for pages in [*self._live.values(), *gone.values()]:
+            pages.check()
