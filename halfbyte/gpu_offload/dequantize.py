@@ -7,7 +7,7 @@ from typing import NamedTuple
 from .families import ROWS, Family
 
 _WARPS = 4
-_PAIR = 64
+_UNIT = 256
 """Columns of a warp."""
 
 
@@ -26,5 +26,5 @@ def dequantizing(family: Family, columns: int, first: int, count: int) -> Dequan
         blocks = -(-count * columns // (4 * threads))
     else:
         tiles = (first + count - 1) // ROWS - first // ROWS + 1
-        blocks = tiles * -(-columns // (_PAIR * _WARPS))
+        blocks = -(-tiles * -(-columns // _UNIT) // _WARPS)
     return Dequantizing(f"dequantize<{family.name}>", (blocks, 1, 1), threads)
