@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 from ..model import program as ir
 from .calls import Operand, Packed, StepAt
-
-if TYPE_CHECKING:
-    from .lower import Lowering
+from .lower import Lowering
 
 _THREADS = 256
 
@@ -35,4 +33,4 @@ def _embed_positions(low: Lowering, op: ir.EmbedPositions) -> None:
     _table_rows(low, op, 1.0, by_position=True)
 
 
-EMIT_EMBED: dict[type[ir.Op], Any] = {ir.Embed: _embed, ir.EmbedPositions: _embed_positions}
+EMIT_EMBED: dict[type[ir.Op], Callable[..., None]] = {ir.Embed: _embed, ir.EmbedPositions: _embed_positions}
