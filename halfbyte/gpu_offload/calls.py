@@ -82,19 +82,22 @@ class Scratch:
 
 Operand = int | float | Ref | Stride | Count | Packed | Vector | Data | Pages | StepAt | Scratch
 Grid = Callable[[Sizes], tuple[int, int, int]]
+Kernel = str | Callable[[Sizes], str]
+Shared = int | Callable[[Sizes], int]
+"""Which instance of a template runs, and what it needs, may follow from the sizes; the bits of the results may not."""
 
 
 @dataclass(frozen=True)
 class Call:
     """A launch with operands that have no address yet; `reads` and `writes` are values."""
 
-    kernel: str
+    kernel: Kernel
     grid: Grid
     threads: int
     operands: tuple[Operand, ...]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-    shared: int = 0
+    shared: Shared = 0
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..errors import UnsupportedError
 from ..model import program as ir
-from .calls import Call, Count, Form, Grid, Multiply, Operand, Ref, Scratch, Sizes, StepAt, Stride
+from .calls import Call, Count, Form, Grid, Kernel, Multiply, Operand, Ref, Shared, Sizes, Stride
 from .packing import PackedMatrix
 from .routed import plan_scratch, routed_values
 
@@ -54,10 +54,12 @@ class Lowering:
         self._route = _routes(self.program)
         self._done: set[int] = set()
         self._formed: set[str] = set()
+        self._walked: set[int] = set()
 
     def walk(self, ops: Sequence[ir.Op], emit: Mapping[type[ir.Op], Emit]) -> list[Call | Multiply]:
         """The calls of ops that follow each other; raises `UnsupportedError` for one that no kernel computes."""
         start = len(self.calls)
+        self._walked = {id(op) for op in ops}
         for op in ops:
             if id(op) in self._done:
                 continue
@@ -70,14 +72,14 @@ class Lowering:
 
     def call(
         self,
-        kernel: str,
+        kernel: Kernel,
         grid: Grid,
         threads: int,
         operands: Sequence[Operand],
         reads: Sequence[str],
         writes: Sequence[str],
         *,
-        shared: int = 0,
+        shared: Shared = 0,
     ) -> None:
         """Append a call, and behind it one a value it writes whose other forms the kernel does not make."""
         self.calls.append(Call(kernel, grid, threads, tuple(operands), tuple(reads), tuple(writes), shared))
@@ -124,7 +126,8 @@ class Lowering:
     def only_reader(self, value: str) -> ir.Op | None:
         """The op that alone reads a value, if there is one."""
         readers = self._readers.get(value, [])
-        return readers[0] if len(readers) == 1 and value != self.program.logits else None
+        alone = len(readers) == 1 and value != self.program.logits and self.in_walk(readers[0])
+        return readers[0] if alone else None
 
     def readers(self, value: str) -> list[ir.Op]:
         """All ops that read a value."""
@@ -137,6 +140,10 @@ class Lowering:
     def is_done(self, op: ir.Op) -> bool:
         """Whether another op's kernel computes `op` along."""
         return id(op) in self._done
+
+    def in_walk(self, op: ir.Op) -> bool:
+        """Whether an op is of the stage that is being lowered."""
+        return id(op) in self._walked
 
     def done(self, op: ir.Op) -> None:
         """Another op's kernel computes `op` along."""
@@ -199,6 +206,3 @@ def _routes(program: ir.Program) -> dict[str, ir.MoeRoute]:
                 if name in found:
                     found.update(dict.fromkeys(op.writes(), found[name]))
     return found
-
-
-__all__ = ["Emit", "Lowering", "Products", "Scratch", "StepAt", "Target"]

@@ -92,11 +92,12 @@ WORD void store_row(const Forms &to, i64 token, const float *row, i64 width, i64
         if (lane() == 0) peaks[warp()] = peak;
         __syncthreads();
         for (int i = 0; i < int(blockDim.x) / 32; i++) peak = fmaxf(peak, peaks[i]);
-        // The power of two above the peak: what is stored lies below 1, where halves have all their bits.
+        // The power of two above the peak: what is stored lies below 1, where halves have all their bits. Peaks from 2^-4
+        // to 2^15 stay as they are, which spares their products a pass.
         const u32 exponent = (__float_as_uint(peak) >> 23 & 0xff) + 1;
-        const bool plain = exponent > 2 && exponent < 252;
-        const float scale = plain ? __uint_as_float(exponent << 23) : 1.f;
-        const float inverse = plain ? __uint_as_float((254 - exponent) << 23) : 1.f;
+        const bool moved = exponent > 2 && exponent < 252 && (exponent < 124 || exponent > 142);
+        const float scale = moved ? __uint_as_float(exponent << 23) : 1.f;
+        const float inverse = moved ? __uint_as_float((254 - exponent) << 23) : 1.f;
         for (int c = threadIdx.x; c < width; c += blockDim.x)
             to.halves[token * width + c] = float_to_half(row[c] * inverse);
         if (threadIdx.x == 0) to.half_scales[token] = scale;

@@ -7,6 +7,7 @@
 // other tokens there are, or how many.
 #pragma once
 #include <forms.cuh>
+#include <floats.cuh>
 #include <packed.cuh>
 
 const int WARPS = 16;
@@ -234,5 +235,56 @@ __global__ void __launch_bounds__(32 * WARPS)
         int tile;
         const Matrix m = tiles.matrix(tile);
         store_tile<QUADS>(sums, m, tile, first, tokens);
+    }
+}
+
+// --- matrices of plain floats -------------------------------------------------------------------------------------------
+
+// A warp a row; x stays what it is. Lane l takes 4l .. 4l + 3 of every 128 columns, so that sums are cut the same way
+// however many tokens a block has.
+template <class F, int TOKENS>
+__global__ void linear_floats(const u8 *weights, i64 rows, i64 columns, const float *x, i64 x_stride, const i32 *count,
+                              float *out, i64 stride, const float *bias, const float *residual) {
+    let_next_start();
+    wait_for_previous();
+    const i64 row = i64(blockIdx.x) * (blockDim.x / 32) + warp(), first = i64(blockIdx.y) * TOKENS, tokens = *count;
+    if (row >= rows || first >= tokens) return;
+    float sums[TOKENS] = {};
+    for (i64 c = 4 * lane(); c < columns; c += 128) {
+        const int n = int(min(columns - c, i64(4)));
+        float w[4] = {};
+        for (int i = 0; i < n; i++) w[i] = F::at(weights, row * columns + c + i);
+#pragma unroll
+        for (int t = 0; t < TOKENS; t++) {
+            const float *from = x + min(first + t, tokens - 1) * x_stride + c;
+            for (int i = 0; i < n; i++) sums[t] = fmaf(w[i], from[i], sums[t]);
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < TOKENS; t++) {
+        float sum = sums[t];
+        for (int mask = 16; mask; mask /= 2) sum += shuffle_xor(sum, mask);
+        const i64 at = (first + t) * stride + row;
+        if (lane() || first + t >= tokens) continue;
+        if (bias) sum += bias[row];
+        if (residual) sum += residual[at];
+        out[at] = sum;
+    }
+}
+
+// Rows of a product of halves: times the scale of x's row, plus what else there is; where nothing is, nothing is done.
+__global__ void finish_product(const float *product, i64 rows, const float *half_scales, const i32 *count, float *out,
+                               i64 stride, const float *bias, const float *residual) {
+    let_next_start();
+    wait_for_previous();
+    const i64 token = blockIdx.x;
+    if (token >= *count) return;
+    const float scale = half_scales[token];
+    if (scale == 1.f && !bias && !residual && product == out) return;
+    for (i64 n = threadIdx.x; n < rows; n += blockDim.x) {
+        float v = product[token * rows + n] * scale;
+        if (bias) v += bias[n];
+        if (residual) v += residual[token * stride + n];
+        out[token * stride + n] = v;
     }
 }

@@ -1,0 +1,69 @@
+"""How blocks and warps share a matrix: decided by its shape and the card alone, since sums are cut there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from .families import Family
+
+WARPS = 16
+THREADS = 32 * WARPS
+SEGMENTS = 3
+"""Matrices of one launch."""
+UNIT = 256
+"""Columns that a warp takes at once."""
+_SPLITS = (1, 2, 4, 8, 16)
+
+
+def quads_for(tokens: int) -> int:
+    """Quads of tokens that a block takes."""
+    return 1 if tokens <= 4 else 2 if tokens <= 8 else 4
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """`tiles` tiles of 16 rows of `columns` columns."""
+
+    family: Family
+    tiles: int
+    columns: int
+    multiprocessors: int
+
+    @cached_property
+    def split(self) -> int:
+        """Warps that share a tile: the number with which the busiest warp has the least to do."""
+        units = -(-self.columns // UNIT)
+
+        def busiest(split: int) -> int:
+            groups = self.multiprocessors * (WARPS // split)
+            return -(-self.tiles // groups) * -(-units // split)
+
+        return min(_SPLITS, key=busiest)
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of 256 columns of a tile."""
+        return UNIT // self.family.columns * self.family.step_bytes
+
+    def grid(self, tokens: int) -> tuple[int, int, int]:
+        """A block a multiprocessor, if there is work for as many; and blocks for all tokens."""
+        blocks = min(self.multiprocessors, -(-self.tiles * self.split // WARPS))
+        return blocks, -(-tokens // (4 * quads_for(tokens))), 1
+
+    def stages(self, quads: int, most: int) -> int:
+        """Slots of a warp's ring: three where a block's shared memory of `most` bytes holds them."""
+        return 3 if self._shared(quads, 3) <= most else 2
+
+    def shared(self, quads: int, most: int) -> int:
+        """Shared memory of a block."""
+        return self._shared(quads, self.stages(quads, most))
+
+    def kernel(self, name: str, tokens: int, most: int) -> str:
+        """The instance for so many tokens."""
+        quads = quads_for(tokens)
+        return f"{name}<{self.family.name}, {quads}, {self.split}, {self.stages(quads, most)}>"
+
+    def _shared(self, quads: int, stages: int) -> int:
+        parts = 0 if self.split == 1 else 2 * WARPS * 2 * quads * 32 * 4
+        return WARPS * stages * self.unit_bytes + parts
