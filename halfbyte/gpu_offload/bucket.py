@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .calls import Sizes
 
-_STEPS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+STEPS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
 def bucket(tokens: int, rows: int, sequences: int, most: Sizes) -> Sizes:
@@ -13,5 +13,5 @@ def bucket(tokens: int, rows: int, sequences: int, most: Sizes) -> Sizes:
 
 
 def _up(number: int, most: int) -> int:
-    step = next((step for step in _STEPS if step >= number), -(-number // 64) * 64)
+    step = next((step for step in STEPS if step >= number), -(-number // 64) * 64)
     return max(number, min(step, most))

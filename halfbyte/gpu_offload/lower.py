@@ -12,6 +12,7 @@ from typing import Literal
 from ..errors import UnsupportedError
 from ..model import program as ir
 from .calls import Call, Count, Form, Grid, Kernel, Multiply, Operand, Ref, Shared, Sizes, Stride
+from .kv_layout import KvLayout
 from .packing import PackedMatrix
 from .routed import plan_scratch, routed_values
 
@@ -28,7 +29,7 @@ class Target:
     shared_bytes: int
     max_context: int
     page_bytes: int
-    kv: object
+    kv: KvLayout
 
 
 @dataclass

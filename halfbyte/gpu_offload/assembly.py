@@ -1,0 +1,138 @@
+"""`Assembly`: everything of a share that lies on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from ..model.backend import Progress, Stage, Weight
+from ..model.kv_types import KvTypes
+from ..model.program import AddScaled, Program
+from .calls import Sizes
+from .constants import Constants
+from .device import Buffer, Device
+from .groups import FEW_TOKENS, Group
+from .kv_pages import KvPages
+from .lower import Lowering, Products, Target
+from .mode import Lowered, Mode, lower
+from .packing import matrices_of, pack_all
+from .place import Addresses
+from .step_image import Capacity, StepImage
+
+BYTES_PROMPT = 48
+"""Tokens of prompts up to which kernels over packed bytes take less time than a library over halves made of them."""
+READ_ROWS = 512
+"""Rows of logits that a step of any program may ask for."""
+Kind = Literal["decode", "prompt"]
+
+
+class Assembly:
+    """Weights, pages, buffers and calls of a share."""
+
+    def __init__(
+        self,
+        program: Program,
+        stages: tuple[Stage, ...],
+        weights: Mapping[str, Weight],
+        device: Device,
+        n_pages: int,
+        max_tokens: int,
+        max_seqs: int,
+        context: int,
+        kv: KvTypes,
+        progress: Progress | None,
+    ) -> None:
+        self.program, self.stages, self.device, self.n_pages = program, stages, device, n_pages
+        self.most = Sizes(max_tokens, min(max_tokens, max(READ_ROWS, FEW_TOKENS * max_seqs)), min(max_seqs, max_tokens))
+        experts = matrices_of(program)
+        self._matrices = {name: weights[name] for name in experts}
+        self.packed = pack_all(self._matrices, device, progress, experts)
+        self.pages = KvPages(device, program.kv_layers, n_pages, kv)
+        layout = self.pages.layout
+        target = Target(device.multiprocessors, device.shared_bytes, context, layout.page_bytes, layout)
+        few = Sizes(min(max_tokens, FEW_TOKENS * max_seqs), min(self.most.rows, FEW_TOKENS * max_seqs), self.most.sequences)
+        lowered = {
+            "decode": self._lower(target, prompt=False, products="bytes", most=few),
+            "bytes": self._lower(target, prompt=True, products="bytes", most=self._upto(BYTES_PROMPT)),
+            "halves": self._lower(target, prompt=True, products="halves", most=self.most),
+        }
+        device.load(set().union(*(one.kernels() for one in lowered.values())), progress)
+        self._constants = Constants(device, (call for one in lowered.values() for call in one.calls()), weights)
+        adapters = 1 + max((op.adapter for op in program.ops if isinstance(op, AddScaled)), default=-1)
+        capacity = Capacity(max_tokens, self.most.sequences, max(n_pages, -(-context // 16)), adapters)
+        self.steps: dict[Kind, StepImage] = {"decode": StepImage(device, capacity), "prompt": StepImage(device, capacity)}
+        self._buffers: list[Buffer] = []
+        self.decode = self._mode(lowered["decode"], self.steps["decode"], self._memory([lowered["decode"]]))
+        prompts = [lowered["bytes"], lowered["halves"]]
+        memory = self._memory(prompts)
+        self._prompts = [self._mode(one, self.steps["prompt"], memory) for one in prompts]
+        self.leaving = [self._made(stage) for stage in stages]
+
+    def _upto(self, tokens: int) -> Sizes:
+        return Sizes(*(min(most, tokens) for most in (self.most.tokens, self.most.rows, self.most.sequences)))
+
+    def _lower(self, target: Target, *, prompt: bool, products: Products, most: Sizes) -> Lowered:
+        low = Lowering(self.program, self.packed, target, prompt, products)
+        return lower(low, self.stages, most)
+
+    def _memory(self, lowered: list[Lowered]) -> tuple[int, int]:
+        """Room for the values and the scratch of modes that never run at the same time; scratch begins as zeros."""
+        values = self._allocate(max(one.layout.value_bytes for one in lowered))
+        n_bytes = max(one.layout.scratch_bytes for one in lowered)
+        scratch = self._allocate(n_bytes)
+        zeros = np.zeros(min(n_bytes, 1 << 24), np.uint8)
+        for at in range(0, n_bytes, max(1, len(zeros))):
+            self.device.copy_in(scratch + at, zeros[: n_bytes - at])
+        self.device.synchronize()
+        return values, scratch
+
+    def _allocate(self, n_bytes: int) -> int:
+        self._buffers.append(self.device.allocate(max(n_bytes, 1)))
+        return self._buffers[-1].address
+
+    def _mode(self, lowered: Lowered, step: StepImage, memory: tuple[int, int]) -> Mode:
+        values, scratch = memory
+        constants = self._constants
+        addresses = Addresses(
+            self.program,
+            lowered.layout,
+            values,
+            scratch,
+            self.packed,
+            constants.vectors,
+            constants.tables,
+            self.pages.address,
+            step.address,
+        )
+        return Mode(self.device, lowered, addresses)
+
+    def _made(self, stage: Stage) -> list[str]:
+        """Values that a stage makes and the host wants."""
+        wanted = {*self.program.taps(), self.program.logits}
+        return [name for op in self.program.ops[stage.start : stage.stop] for name in op.writes() if name in wanted]
+
+    def mode(self, group: Group) -> Mode:
+        """The calls that suit a group's size."""
+        if group.kind == "decode":
+            return self.decode
+        return self._prompts[len(group.batch.ids) > BYTES_PROMPT]
+
+    def info(self) -> dict[str, str | int]:
+        """Facts for people."""
+        packed = sum(matrix.experts * matrix.n_bytes for matrix in self.packed.values())
+        families = sorted({matrix.family.name.lower() for matrix in self.packed.values()})
+        return {
+            "backend": "cuda",
+            "isa": f"cuda-sm{self.device.capability[0]}{self.device.capability[1]}",
+            "gpu": self.device.name,
+            "kernels": " ".join(families),
+            "packed_bytes": packed,
+            "kv_bytes": self.pages.n_bytes,
+        }
+
+    def release(self) -> None:
+        """Let go of all memory."""
+        self._buffers.clear()
+        self.device.close()
