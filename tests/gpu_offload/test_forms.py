@@ -67,14 +67,16 @@ def test_planes_and_records_hold_the_row(device, width, threads):
 
 
 @pytest.mark.parametrize("width", [50, 192])
-def test_halves_have_a_power_of_two_above_the_row(device, width):
-    tokens = 4
-    x = RNG.standard_normal((tokens, width)).astype(np.float32) * np.float32([[1e-6], [1], [3e4], [1e9]])
-    _, _, halves, scales = forms(device, x, tokens)
+def test_halves_have_a_power_of_two_above_the_row_where_they_need_one(device, width):
+    wanted = np.float32([[3e-6], [0.03], [1], [3e4], [1e5], [1e9]])
+    x = RNG.standard_normal((len(wanted), width)).astype(np.float32)
+    x *= wanted / np.abs(x).max(1, keepdims=True)
+    _, _, halves, scales = forms(device, x, len(wanted))
     assert (np.frexp(scales)[0] == 0.5).all()
-    peak = np.abs(x).max(1)
-    assert (scales > peak).all()
-    assert (scales <= 2 * peak).all()
+    assert (scales[2:4] == 1).all()
+    peak, others = np.abs(x).max(1), [0, 1, 4, 5]
+    assert (scales > peak)[others].all()
+    assert (scales <= 2 * peak)[others].all()
     np.testing.assert_array_equal(halves, (x / scales[:, None]).astype(np.float16))
 
 
