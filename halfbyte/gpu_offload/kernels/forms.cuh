@@ -70,7 +70,7 @@ WORD float4 four_of(const float *row, int column, int width) {
 
 // The planes of units `from`, `from + step` .. of a row of `width` floats, aligned to 16 bytes; zeros behind it. Whole
 // warps take unit after unit.
-WORD void store_planes(const Forms &to, int token, const float *row, int width, int from, int step) {
+template <class Row> WORD void store_planes(const Forms &to, int token, const Row &row, int width, int from, int step) {
     const int units = padded_units(width);
     for (int unit = from; unit < units; unit += step) {
         const int c = 256 * unit + 4 * lane();
@@ -78,9 +78,9 @@ WORD void store_planes(const Forms &to, int token, const float *row, int width, 
     }
 }
 
-// All threads of a block store a row of `width` floats that lies in shared memory, in every form that has an address.
-// Columns behind it are zero in the planes.
-WORD void store_row(const Forms &to, i64 token, const float *row, i64 width, i64 stride) {
+// All threads of a block store a row of `width` floats, in every form that has an address: one that lies in shared memory,
+// or one that computes what it is asked for. Columns behind it are zero in the planes.
+template <class Row> WORD void store_row(const Forms &to, i64 token, const Row &row, i64 width, i64 stride) {
     if (to.rows)
         for (int c = threadIdx.x; c < width; c += blockDim.x) to.rows[token * stride + c] = row[c];
     if (to.planes) store_planes(to, int(token), row, int(width), warp(), blockDim.x / 32);
