@@ -1,14 +1,17 @@
-"""Which kernels choose experts, deal rows out to them and put together what they say."""
+"""Which kernels choose experts, deal rows out to them, multiply and put together what they say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ..model import program as ir
-from .calls import Operand, Ref, Stride
+from .calls import Operand, Packed, Ref, Sizes, Stride, Vector
+from .emit_linear import FLOAT_WARPS
+from .families import ROWS
 from .grids import columns_of, warps_for
+from .linear_shape import THREADS, WARPS, TileShape, quads_for
 from .lower import Lowering
-from .routed import TILE_ROWS, places_scratch, plan_scratch, sources_scratch
+from .routed import TILE_ROWS, most_tiles, most_tokens, places_scratch, plan_scratch, sources_scratch
 
 
 def _route(low: Lowering, op: ir.MoeRoute) -> None:
@@ -31,6 +34,78 @@ def _dispatch(low: Lowering, op: ir.Dispatch) -> None:
     operands = (Ref(op.x), Stride(op.x), width, low.count(op.out), sources, *forms)
     grid = low.each_row(op.out, 1 if forms[4] else pieces)
     low.call("dispatch", grid, threads, operands, (op.x, op.route), (op.out,))
+
+
+def _expert_linear(low: Lowering, op: ir.ExpertLinear) -> None:
+    if low.multiplies_bytes(op):
+        _by_bytes(low, _together(low, op))
+    else:
+        _by_floats(low, op)
+
+
+def _together(low: Lowering, op: ir.ExpertLinear) -> list[ir.ExpertLinear]:
+    """The product, and one more of the same rows with matrices of the same family."""
+    family = low.packed[op.weight].family
+    others = [
+        other
+        for other in low.readers(op.x)
+        if isinstance(other, ir.ExpertLinear)
+        and other is not op
+        and not low.is_done(other)
+        and low.in_walk(other)
+        and low.packed[other.weight].family == family
+    ]
+    for other in others[:1]:
+        low.done(other)
+    return [op, *others[:1]]
+
+
+def _matrix(low: Lowering, op: ir.ExpertLinear) -> tuple[Operand, ...]:
+    matrix, bias = low.packed[op.weight], 0 if op.bias is None else Vector(op.bias)
+    return Packed(op.weight), matrix.n_bytes, matrix.rows, Ref(op.out), Stride(op.out), bias
+
+
+def _by_bytes(low: Lowering, ops: list[ir.ExpertLinear]) -> None:
+    first, matrix = ops[0], low.packed[ops[0].weight]
+    tiles = sum(-(-low.packed[op.weight].rows // ROWS) for op in ops)
+    used = low.routed_by(first.x).used
+    # One token decides how sums are cut; more of them have other blocks.
+    shape = TileShape(matrix.family, tiles * used, matrix.columns, low.target.multiprocessors)
+    none: tuple[Operand, ...] = (0,) * 6
+    operands = (
+        low.count(first.x),
+        *_matrix(low, first),
+        *(_matrix(low, ops[1]) if len(ops) > 1 else none),
+        *(Ref(first.x, "planes"), Ref(first.x, "records"), matrix.columns),
+    )
+    most = low.target.shared_bytes
+
+    def grid(sizes: Sizes) -> tuple[int, int, int]:
+        slots = most_tiles(sizes, used, first.experts)
+        return max(1, min(-(-shape.multiprocessors // slots), -(-tiles * shape.split // WARPS))), slots, 1
+
+    low.call(
+        lambda sizes: shape.kernel("expert_linear", most_tokens(sizes), most),
+        grid,
+        THREADS,
+        operands,
+        (first.x, first.route),
+        [op.out for op in ops],
+        shared=lambda sizes: shape.shared(quads_for(most_tokens(sizes)), most),
+    )
+
+
+def _by_floats(low: Lowering, op: ir.ExpertLinear) -> None:
+    matrix, used = low.packed[op.weight], low.routed_by(op.x).used
+    operands = (low.count(op.x), *_matrix(low, op), Ref(op.x), Stride(op.x), matrix.columns)
+    low.call(
+        f"expert_floats<{matrix.family.name}>",
+        lambda sizes: (-(-matrix.rows // FLOAT_WARPS), most_tiles(sizes, used, op.experts), 1),
+        32 * FLOAT_WARPS,
+        operands,
+        (op.x, op.route),
+        (op.out,),
+    )
 
 
 def _combine(low: Lowering, op: ir.Combine) -> None:
@@ -66,5 +141,6 @@ def _added_to(low: Lowering, op: ir.Combine) -> ir.Add | None:
 EMIT_EXPERTS: dict[type[ir.Op], Callable[..., None]] = {
     ir.MoeRoute: _route,
     ir.Dispatch: _dispatch,
+    ir.ExpertLinear: _expert_linear,
     ir.Combine: _combine,
 }

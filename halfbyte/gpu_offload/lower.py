@@ -115,6 +115,10 @@ class Lowering:
             return plan_scratch(route.used, self.program.widths[route.x])
         return Count(self.asked(value))
 
+    def routed_by(self, value: str) -> ir.MoeRoute:
+        """The choice of experts that rows of a value were dealt out by."""
+        return self._route[value]
+
     def most_rows(self, value: str, sizes: Sizes) -> int:
         """The most rows that a value has in steps of given sizes."""
         rows = sizes.rows if self.asked(value) else sizes.tokens

@@ -21,14 +21,20 @@ def routed_values(program: ir.Program) -> dict[str, int]:
     return found
 
 
-def most_tiles(tokens: int, used: int, experts: int) -> int:
+def most_tokens(sizes: Sizes) -> int:
+    """Rows that may be dealt out, before each becomes several: of tokens or of asked-for ones."""
+    return max(sizes.tokens, sizes.rows)
+
+
+def most_tiles(sizes: Sizes, used: int, experts: int) -> int:
     """Tiles of a plan: every expert that has rows may have one that is not full."""
-    return min(tokens * used, experts) + tokens * used // TILE_ROWS
+    rows = most_tokens(sizes) * used
+    return min(rows, experts) + rows // TILE_ROWS
 
 
 def plan_scratch(used: int, experts: int) -> Scratch:
     """`ExpertTiles` with its tiles. It begins with the number of routed rows, so that its address is their count."""
-    return Scratch(lambda sizes: 16 + 16 * most_tiles(_most(sizes), used, experts), "expert_plan")
+    return Scratch(lambda sizes: 16 + 16 * most_tiles(sizes, used, experts), "expert_plan")
 
 
 def sources_scratch(used: int) -> Scratch:
@@ -42,8 +48,4 @@ def places_scratch(used: int) -> Scratch:
 
 
 def _bytes(sizes: Sizes, used: int) -> int:
-    return 4 * _most(sizes) * used
-
-
-def _most(sizes: Sizes) -> int:
-    return max(sizes.tokens, sizes.rows)
+    return 4 * most_tokens(sizes) * used

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from halfbyte.gpu_offload.calls import Sizes
 from halfbyte.gpu_offload.routed import TILE_ROWS, most_tiles
 from halfbyte.model.program import Add, Combine, Dispatch, MoeRoute, Scale
 from halfbyte.model.reference_expert_ops import combine, dispatch, moe_route, order_of
@@ -51,6 +52,7 @@ def test_rows_are_sorted_by_expert_and_then_by_token(device, tokens, bucket, use
 
 def check_tiles(plan, chosen, bucket):
     """Tiles cover the rows of each expert, in order, and there are no more than a grid is made for."""
+    sizes = Sizes(bucket, bucket, bucket)
     counts = np.bincount(chosen.reshape(-1), minlength=9)
     first, expected = 0, []
     for expert, rows in enumerate(counts.tolist()):
@@ -59,8 +61,8 @@ def check_tiles(plan, chosen, bucket):
         first += rows
     assert plan[:2].tolist() == [chosen.size, len(expected)]
     assert plan[4 : 4 + 4 * len(expected)].reshape(-1, 4).tolist() == expected
-    assert len(expected) <= most_tiles(bucket, chosen.shape[1], 9)
-    assert len(plan) == 4 + 4 * most_tiles(bucket, chosen.shape[1], 9)
+    assert len(expected) <= most_tiles(sizes, chosen.shape[1], 9)
+    assert len(plan) == 4 + 4 * most_tiles(sizes, chosen.shape[1], 9)
 
 
 @pytest.mark.parametrize(("tokens", "experts", "used"), [(1, 128, 8), (9, 131, 5), (4, 1, 1), (3, 8, 8)])

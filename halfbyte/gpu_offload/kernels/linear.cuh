@@ -200,6 +200,30 @@ template <class F, int SPLIT, int STAGES> struct Fetch {
     }
 };
 
+// All tiles of a group of warps, for tokens from `first` on, of which there are `count`.
+template <class F, int QUADS, int SPLIT, int STAGES>
+WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES> &fetch, const Columns<QUADS> &x, int steps, float *parts,
+                         int first, int count) {
+    int reading = 0;
+    for (int round = 0; tiles.there(); tiles.next(), round++) {
+        float sums[QUADS][2] = {};
+        for (int unit = warp() % SPLIT; unit < fetch.units; unit += SPLIT) {
+            fetch.next();
+            wait_for_copies<STAGES - 1>();
+            __syncwarp();
+            add_unit<F, QUADS>(sums, fetch.ring + reading * Unit<F>::BYTES, steps - unit * Unit<F>::STEPS, x, unit);
+            __syncwarp();
+            reading = reading + 1 == STAGES ? 0 : reading + 1;
+        }
+        // Warps add up in turn, each time from the other of two places, so that nobody waits for those who read.
+        add_warps<QUADS, SPLIT>(sums, parts + round % 2 * WARPS * 2 * QUADS * 32, round % SPLIT);
+        if (warp() % SPLIT != round % SPLIT) continue;
+        int tile;
+        const Matrix m = tiles.matrix(tile);
+        store_tile<QUADS>(sums, m, tile, first, count);
+    }
+}
+
 // Grid: any number of blocks, (tokens / (4 * QUADS)).
 template <class F, int QUADS, int SPLIT, int STAGES>
 __global__ void __launch_bounds__(32 * WARPS)
@@ -218,24 +242,7 @@ __global__ void __launch_bounds__(32 * WARPS)
     const int tokens = *count, first = blockIdx.y * 4 * QUADS;
     if (first >= tokens) return;
     const Columns<QUADS> x(planes, records, padded_units(columns), first, tokens);
-    int reading = 0;
-    for (int round = 0; tiles.there(); tiles.next(), round++) {
-        float sums[QUADS][2] = {};
-        for (int unit = warp() % SPLIT; unit < fetch.units; unit += SPLIT) {
-            fetch.next();
-            wait_for_copies<STAGES - 1>();
-            __syncwarp();
-            add_unit<F, QUADS>(sums, fetch.ring + reading * Unit<F>::BYTES, steps - unit * Unit<F>::STEPS, x, unit);
-            __syncwarp();
-            reading = reading + 1 == STAGES ? 0 : reading + 1;
-        }
-        // Warps add up in turn, each time from the other of two places, so that nobody waits for those who read.
-        add_warps<QUADS, SPLIT>(sums, parts + round % 2 * WARPS * 2 * QUADS * 32, round % SPLIT);
-        if (warp() % SPLIT != round % SPLIT) continue;
-        int tile;
-        const Matrix m = tiles.matrix(tile);
-        store_tile<QUADS>(sums, m, tile, first, tokens);
-    }
+    multiply_tiles<F, QUADS, SPLIT, STAGES>(tiles, fetch, x, steps, parts, first, tokens);
 }
 
 // --- matrices of plain floats -------------------------------------------------------------------------------------------
