@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from . import terminal
 from .command import Command, Option
 from .json_text import json_text
 from .model import locate
-from .options import JSON, MODEL, THREADS
+from .options import GPU, JSON, MODEL, THREADS, gpu_words, on_gpu
 from .progress import Bar
 from .resident import ResidentPeak
 
@@ -60,15 +60,16 @@ def measure(values: Namespace, path: Path) -> dict[str, float | int | str]:
 
     from ..cpu_kernels.bandwidth import read_gb_s
 
+    gpu = on_gpu(values)
     # Compiles what is missing, so that the second load shows what every later start costs.
-    with Bar() as bar, halfbyte.load(path, context=512, threads=values.threads, progress=bar) as llm:
+    with Bar() as bar, halfbyte.load(path, context=512, threads=values.threads, progress=bar, **gpu) as llm:
         threads = int(llm.info()["threads"])
     before = read_gb_s(threads)
     with ResidentPeak() as peak:
         started = time.perf_counter()
         # A token of speculation does not read all weights.
         context = values.prefill + values.decode + 64
-        llm = halfbyte.load(path, context=context, threads=threads, speculation="off")
+        llm = halfbyte.load(path, context=context, threads=threads, speculation="off", **gpu)
         load_s = time.perf_counter() - started
         with llm:
             info = llm.info()
@@ -85,11 +86,12 @@ def measure(values: Namespace, path: Path) -> dict[str, float | int | str]:
         "decode_gb_s": int(info["packed_bytes"]) * decode / 1e9,
         "prefill_tok_s": prefill,
         "load_s": load_s,
-        "first_token_s": _median(min(values.runs, 5), lambda run: _first_token(path, threads)),
+        "first_token_s": _median(min(values.runs, 5), lambda run: _first_token(path, threads, gpu_words(values))),
         "peak_rss_mb": peak.bytes / 1e6,
         "threads": threads,
         "isa": str(info["isa"]),
         "kernels": str(info["kernels"]),
+        **{name: info[name] for name in ("gpu", "gpu_layers") if name in info},
     }
 
 
@@ -123,9 +125,9 @@ def _prompt(llm: LLM, n_tokens: int, seed: int) -> list[int]:
     return ids[:n_tokens]
 
 
-def _first_token(path: Path, threads: int) -> float:
+def _first_token(path: Path, threads: int, more: Sequence[str] = ()) -> float:
     """Seconds from starting a new interpreter to the first byte of an answer."""
-    words = ["generate", "--max-tokens", "1", "--threads", str(threads), "--", str(path), "Hello"]
+    words = ["generate", "--max-tokens", "1", "--threads", str(threads), *more, "--", str(path), "Hello"]
     started = time.perf_counter()
     child = subprocess.Popen(
         [sys.executable, "-m", "halfbyte", *words],
@@ -149,4 +151,5 @@ COMMAND = Command(
     run=run,
     arguments=(MODEL,),
     options=(RUNS, PREFILL, DECODE, TRACE, THREADS, JSON),
+    gpu=GPU,
 )

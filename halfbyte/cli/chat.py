@@ -15,7 +15,7 @@ from .command import Command, Option
 from .conversation import Conversation
 from .loading import rows
 from .model import load
-from .options import LOADING, MAX_TOKENS, MODEL, SAMPLING, TEMPERATURE, sampling, settings
+from .options import GPU, LOADING, MAX_TOKENS, MODEL, SAMPLING, TEMPERATURE, sampling, settings
 from .speed import speed_line
 from .typed_text import message
 
@@ -87,6 +87,7 @@ COMMAND = Command(
     run=run,
     arguments=(replace(MODEL, default="smollm2-135m"),),
     options=(QUESTION, SYSTEM, ANSWER, *OPTIONS, *LOADING),
+    gpu=GPU,
     settings=settings,
     loading=rows,
 )

@@ -8,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import ConfigError
 from . import terminal
 from .command import Command
 from .json_text import json_text
 from .model import locate
-from .options import JSON, MODEL, THREADS
+from .options import GPU, JSON, MODEL, THREADS, on_gpu
 from .progress import Bar
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def run(values: Namespace) -> int:
 def _findings(check: SelfCheck, path: Path, values: Namespace, bar: Bar) -> Iterator[Finding]:
     import halfbyte
 
+    gpu = on_gpu(values)
+    if check.encoder and gpu["gpu_layers"] != 0:
+        raise ConfigError("an encoder is computed by the CPU: leave out --gpu-layers", key="gpu_layers")
     yield from check.before_loading()
     if check.encoder:
         from ..runtime.golden.bare_answer import BareAnswer
@@ -57,7 +61,7 @@ def _findings(check: SelfCheck, path: Path, values: Namespace, bar: Bar) -> Iter
         with BareAnswer(path, threads=values.threads, progress=bar) as answer:
             yield from check.of_kernels(answer)
     else:
-        with halfbyte.load(path, threads=values.threads, progress=bar) as llm:
+        with halfbyte.load(path, threads=values.threads, progress=bar, **gpu) as llm:
             yield from check.of_kernels(llm.logits)
 
 
@@ -86,4 +90,5 @@ COMMAND = Command(
     run=run,
     arguments=(MODEL,),
     options=(THREADS, JSON),
+    gpu=GPU,
 )

@@ -76,7 +76,8 @@ class Option:
 class Command:
     """One command. `example` is a line that works as it stands; `run` does the work and returns the exit code.
 
-    `settings` gives name and explanation of what `--set` takes, `loading` of what `--load` does.
+    `gpu` are options of those who have one, which help shows apart. `settings` gives name and explanation of what
+    `--set` takes, `loading` of what `--load` does.
     """
 
     name: str
@@ -85,5 +86,11 @@ class Command:
     run: Callable[[Namespace], int]
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
+    gpu: tuple[Option, ...] = ()
     settings: Callable[[], list[tuple[str, str]]] = list
     loading: Callable[[], list[tuple[str, str]]] = list
+
+    @property
+    def every_option(self) -> tuple[Option, ...]:
+        """Those of all groups."""
+        return self.options + self.gpu

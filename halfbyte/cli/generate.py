@@ -11,7 +11,7 @@ from .command import Argument, Command, Option
 from .json_text import json_text
 from .loading import rows
 from .model import load
-from .options import JSON, LOADING, MAX_TOKENS, MODEL, SAMPLING, SPECIAL, sampling, settings
+from .options import GPU, JSON, LOADING, MAX_TOKENS, MODEL, SAMPLING, SPECIAL, sampling, settings
 from .speed import speed_line
 from .typed_text import message
 
@@ -70,6 +70,7 @@ COMMAND = Command(
     run=run,
     arguments=(MODEL, Argument("PROMPT", "the text to continue; - or nothing reads it from a pipe", optional=True)),
     options=(MAX_TOKENS, *SAMPLING, STOP, *LOADING, SPECIAL, JSON),
+    gpu=GPU,
     settings=settings,
     loading=rows,
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .loading import loading
+from .options import on_gpu
 from .progress import Bar
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ def locate(reference: str) -> Path:
 
 
 def load(values: Namespace) -> LLM:
-    """The model that `values.model` names, loaded as `--context`, `--threads` and `--load` say."""
+    """The model that `values.model` names, loaded as `--context`, `--threads`, `--load` and those for a GPU say."""
     import halfbyte
 
-    options = loading(values.load or [])
+    options: dict[str, Any] = {**loading(values.load or []), **on_gpu(values)}
     with Bar() as bar:
         return halfbyte.load(values.model, context=values.context, threads=values.threads, progress=bar, **options)

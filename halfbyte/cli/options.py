@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .command import Argument, Option
+
+if TYPE_CHECKING:
+    from ..runtime.gpu_layers import GpuOptions
 
 MODEL_FORMS = "path of a .gguf file, short name, pypi:PACKAGE[,PACKAGE...], or hf:OWNER/REPO[:FILE_OR_QUANT]"
 MODEL = Argument("MODEL", MODEL_FORMS)
@@ -44,6 +47,17 @@ FILE = Option("--file", str, "Read the text from this file", "path of a UTF-8 te
 WINDOW = Option("--window", int, "Tokens read together, from an empty context", "tokens", low=8, default=512)
 SPECIAL = Option("--special", bool, "Let control tokens spelt out in the text count as tokens")
 
+GPU_LAYERS = Option(
+    "--gpu-layers",
+    str,
+    "The last layers that the GPU computes; auto is as many as fit",
+    "number, auto or all",
+    otherwise="0",
+)
+EXPERTS_ON_CPU = Option("--experts-on-cpu", bool, "Leave the experts of these layers to the CPU")
+KV_ON_CPU = Option("--kv-on-cpu", bool, "Leave keys and values of these layers, and attention, to the CPU")
+GPU = (GPU_LAYERS, EXPERTS_ON_CPU, KV_ON_CPU)
+
 NUMBERS = (TEMPERATURE, TOP_K, TOP_P, SEED)
 SAMPLING = (*NUMBERS, SET)
 
@@ -59,6 +73,19 @@ def sampling(values: Namespace) -> dict[str, Any]:
 
         given |= dict(map(setting, values.set))
     return given
+
+
+def on_gpu(values: Namespace) -> GpuOptions:
+    """The keywords of `load` about a GPU."""
+    wish = "0" if values.gpu_layers is None else values.gpu_layers.strip()
+    layers: Any = int(wish) if wish.removeprefix("-").isdecimal() else wish
+    return {"gpu_layers": layers, "experts_on_cpu": values.experts_on_cpu, "kv_on_cpu": values.kv_on_cpu}
+
+
+def gpu_words(values: Namespace) -> list[str]:
+    """The same on the command line of another process."""
+    switches = [option.flag for option in GPU if option.kind is bool and getattr(values, option.dest)]
+    return switches if values.gpu_layers is None else [f"--gpu-layers={values.gpu_layers}", *switches]
 
 
 def settings() -> list[tuple[str, str]]:

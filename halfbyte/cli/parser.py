@@ -32,7 +32,7 @@ def parse(command: Command, words: Sequence[str]) -> argparse.Namespace | None:
     for argument in command.arguments:
         # All optional to argparse: it counts missing ones before it looks at --help.
         parser.add_argument(argument.name.lower(), nargs="*" if argument.many else "?", default=argument.default)
-    for option in command.options:
+    for option in command.every_option:
         flags = [flag for flag in (option.short, option.flag) if flag]
         if option.kind is bool:
             parser.add_argument(*flags, action="store_true")
@@ -76,7 +76,7 @@ def _unexpected(word: str, command: Command) -> str:
     for option, rows in (("--set", command.settings()), ("--load", command.loading())):
         if setting in dict(rows):
             return f"{flag} is a setting: write {option} {setting}=VALUE"
-    flags = [option.flag for option in command.options] + ["--help", "--debug"]
+    flags = [option.flag for option in command.every_option] + ["--help", "--debug"]
     return f"unknown option {flag}{nearest(flag, flags)}; put -- before a text that starts with a dash"
 
 
@@ -97,6 +97,8 @@ def help_text(command: Command) -> str:
     if rows:
         parts.append("Arguments:\n" + table(rows))
     parts.append("Options:\n" + table(options))
+    if command.gpu:
+        parts.append("With an NVIDIA GPU:\n" + table([(_flags(option), option.help) for option in command.gpu]))
     for option, given in (("--set", command.settings()), ("--load", command.loading())):
         if given:
             parts.append(f"Settings, for {option}:\n" + table(given))

@@ -11,12 +11,13 @@ from . import terminal
 from .command import Command, Option
 from .json_text import json_text
 from .model import locate
-from .options import FILE, JSON, MODEL, THREADS, WINDOW
+from .options import FILE, GPU, JSON, MODEL, THREADS, WINDOW, on_gpu
 from .parser import UsageError
 from .progress import Bar
 from .text_file import read_text
 
 if TYPE_CHECKING:
+    from ..runtime.gpu_layers import GpuOptions
     from ..tools.quality.figures import Figures
 
 BASE = Option("--base", str, "Measure the divergence from this model too", "model", otherwise="none")
@@ -31,7 +32,7 @@ def run(values: Namespace) -> int:
     text = read_text(values.file)
     model = locate(values.model)
     base = None if values.base is None else locate(values.base)
-    figures = measured(values, text, model, base, values.chunks, values.kv or "f16")
+    figures = measured(values, text, model, base, values.chunks, values.kv or "f16", on_gpu(values))
     if values.json:
         terminal.line(json_text(as_json(figures)))
     else:
@@ -40,21 +41,31 @@ def run(values: Namespace) -> int:
 
 
 def measured(
-    values: Namespace, text: str, model: Path, base: Path | None, most_windows: int | None = None, kv: str = "f16"
+    values: Namespace,
+    text: str,
+    model: Path,
+    base: Path | None,
+    most_windows: int | None = None,
+    kv: str = "f16",
+    gpu: GpuOptions | None = None,
 ) -> Figures:
-    """The figures of one file beside another, in windows and with threads as `values` say; `kv` is not the base's."""
+    """The figures of one file beside another, in windows and with threads as `values` say.
+
+    The base has no part in `kv` and `gpu`.
+    """
     from ..runtime.bare import BareModel
     from ..tools.quality.measure import measure
 
     with ExitStack() as stack:
         bar = stack.enter_context(Bar())
 
-        def load(path: Path, kv: str = "f16") -> BareModel:
+        def load(path: Path, kv: str = "f16", gpu: GpuOptions | None = None) -> BareModel:
+            options: GpuOptions = gpu or {}
             return stack.enter_context(
-                BareModel(path, window=values.window, threads=values.threads, kv=kv, progress=bar)
+                BareModel(path, window=values.window, threads=values.threads, kv=kv, progress=bar, **options)
             )
 
-        own = load(model, kv)
+        own = load(model, kv, gpu)
         other = None if base is None else load(base)
         return measure(own, text, base=other, most_windows=most_windows, progress=bar)
 
@@ -103,4 +114,5 @@ COMMAND = Command(
     run=run,
     arguments=(MODEL,),
     options=(FILE, BASE, WINDOW, CHUNKS, KV, THREADS, JSON),
+    gpu=GPU,
 )

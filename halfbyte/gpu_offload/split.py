@@ -10,14 +10,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ..errors import ResourceError
-from ..model.backend import Place
+from ..model.backend import Layers, Place
 from ..model.program import Attention, Combine, KvWrite, MoeRoute, Op, Program, ShortConv
 from .device_bytes import DeviceBytes
 
-Layers = int | Literal["auto", "all"]
 _LAYER = re.compile(r"\bblk\.(\d+)\.")
 _KV_OPS = (KvWrite, Attention, ShortConv)
 

@@ -103,6 +103,8 @@ class Executable(Protocol):
 
 
 Place = Literal["cpu", "gpu"]
+Layers = int | Literal["auto", "all"]
+"""How many layers somebody wants on a GPU; "auto" is as many as fit."""
 
 
 class Stage(NamedTuple):

@@ -26,11 +26,19 @@ class Job:
     weights: dict[str, Weight]
     config: LoadConfig
     progress: Progress | None
+    host: Program | None = None
+    """What of the program stays in this machine's memory; None is all of it."""
 
     @property
     def max_seqs(self) -> int:
         """Sequences of one step."""
-        return min(self.config.max_num_seqs, self.config.max_num_batched_tokens)
+        return min(self.config.max_num_seqs, self.config.step_tokens)
+
+    @property
+    def host_weights(self) -> int:
+        """Bytes of the weights in this machine's memory."""
+        names = self.weights if self.host is None else self.host.weight_names()
+        return sum(self.weights[name].data.nbytes for name in names)
 
     @cached_property
     def n_pages(self) -> int:
@@ -39,8 +47,7 @@ class Job:
         if wanted is None:
             return whole
         free = free_memory()
-        weights = sum(weight.data.nbytes for weight in self.weights.values())
-        n_bytes = parse_memory(wanted, "kv_memory", None if free is None else max(free - weights, 0))
+        n_bytes = parse_memory(wanted, "kv_memory", None if free is None else max(free - self.host_weights, 0))
         if n_bytes < self.page_bytes:
             raise ConfigError(
                 f"kv_memory={wanted!r} is less than a page of {PAGE_LEN} tokens, which takes {self.page_bytes} bytes",
@@ -51,14 +58,16 @@ class Job:
     @property
     def page_bytes(self) -> int:
         """Bytes of keys and values of one page."""
-        types = kv_types(self.config.kv)
-        layers = self.program.kv_layers
-        return PAGE_LEN * sum(kv.kv_heads * types.of(kv).token_bytes(kv.key_size, kv.value_size) for kv in layers)
+        return self._page_bytes(self.program)
 
     @property
-    def kv_bytes(self) -> int:
-        """Bytes of keys and values of all pages."""
-        return self.page_bytes * self.n_pages
+    def host_kv_bytes(self) -> int:
+        """Bytes of keys and values of all pages in this machine's memory."""
+        return self._page_bytes(self.program if self.host is None else self.host) * self.n_pages
+
+    def _page_bytes(self, program: Program) -> int:
+        types, layers = kv_types(self.config.kv), program.kv_layers
+        return PAGE_LEN * sum(kv.kv_heads * types.of(kv).token_bytes(kv.key_size, kv.value_size) for kv in layers)
 
 
 Builder = Callable[[Job], Executable]
@@ -66,6 +75,18 @@ Builder = Callable[[Job], Executable]
 BACKENDS: Registry[Builder] = Registry(
     "backend", __package__, {"cpu": ".backends:build_cpu", "reference": ".backends:build_reference"}
 )
+
+
+def prepared(job: Job, builder: Builder) -> tuple[Job, Builder]:
+    """The job with what stays in this machine's memory, and who builds it where some of it goes to a GPU.
+
+    Raises what `placed` does.
+    """
+    if job.config.gpu_layers == 0:
+        return job, builder
+    from .offload import placed
+
+    return placed(job, builder)
 
 
 def build_cpu(job: Job) -> Executable:
@@ -76,7 +97,7 @@ def build_cpu(job: Job) -> Executable:
         job.program,
         job.weights,
         n_pages=job.n_pages,
-        max_tokens=job.config.max_num_batched_tokens,
+        max_tokens=job.config.step_tokens,
         threads=job.config.threads,
         isa=job.config.isa,
         kv=kv_types(job.config.kv),
@@ -93,6 +114,6 @@ def build_reference(job: Job) -> Executable:
         job.weights,
         n_pages=job.n_pages,
         page_len=PAGE_LEN,
-        max_tokens=job.config.max_num_batched_tokens,
+        max_tokens=job.config.step_tokens,
         kv=kv_types(job.config.kv),
     )

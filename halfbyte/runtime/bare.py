@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,10 @@ from ..model import bind
 from ..model.backend import Progress
 from ..model.program import Program, StepBatch
 from ..text import build_tokenizer
-from .backends import BACKENDS, PAGE_LEN, Job
+from .backends import BACKENDS, PAGE_LEN, Job, prepared
 from .config import LoadConfig
 from .fits import check_memory
+from .gpu_layers import GpuOptions
 
 
 class BareModel:
@@ -36,13 +37,14 @@ class BareModel:
         kv: str = "f16",
         progress: Progress | None = None,
         rewrite: Callable[[Program], Program] | None = None,
+        **gpu: Unpack[GpuOptions],
     ) -> None:
-        """`rewrite` may change the program before it is made ready: see `model/taps.py`.
+        """`rewrite` may change the program before it is made ready: see `model/taps.py`. `gpu` is as for `load`.
 
         Raises what `load` raises, `ConfigError` for a window longer than the model's context among it.
         """
         one = LoadConfig(context=window, max_num_batched_tokens=window, max_num_seqs=1)
-        config = replace(one, threads=threads, kv=kv, backend=backend, isa=isa)
+        config = replace(one, threads=threads, kv=kv, backend=backend, isa=isa, **gpu)
         self.window = window
         with open_gguf(path) as file:
             self.path, self.metadata = file.path, file.metadata
@@ -57,9 +59,9 @@ class BareModel:
                 )
             self.program = bound.program if rewrite is None else rewrite(bound.program)
             self.tokenizer = build_tokenizer(file.metadata)
-            job = Job(self.program, bound.weights, config, progress)
+            job, builder = prepared(Job(self.program, bound.weights, config, progress), BACKENDS[backend])
             check_memory(job)
-            self.executable = BACKENDS[backend](job)
+            self.executable = builder(job)
         pages = -(-window // PAGE_LEN)
         self._page_table = np.arange(pages, dtype=np.int32)[None]
 

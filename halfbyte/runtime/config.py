@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, TypedDict
+from typing import Any
 
 from ..errors import ConfigError, UnsupportedError
+from ..model.backend import Layers
 from ..model.kv_types import kv_types
 from .adapter_loading import AdapterFiles, adapter_files
+from .gpu_layers import GpuOptions, problems_of_gpu
 from .limits import MOST_DRAFTS
 from .sampling.parameters import as_float
 
@@ -25,17 +27,19 @@ _COUNTS = (
     "max_queued",
     "max_draft",
 )
-_OPTIONAL = ("threads", "max_prompt_tokens", "max_queued")
+_OPTIONAL = ("threads", "max_num_batched_tokens", "max_prompt_tokens", "max_queued")
+STEP_TOKENS = 512
+"""Of a step where nobody says how many: about where more make a CPU no faster."""
 
 
-class LoadOptions(TypedDict, total=False):
+class LoadOptions(GpuOptions, total=False):
     """Keywords of `load`: the fields of `LoadConfig`."""
 
     context: int
     threads: int | None
     kv: str
     kv_memory: int | float | str | None
-    max_num_batched_tokens: int
+    max_num_batched_tokens: int | None
     max_num_seqs: int
     max_prompt_tokens: int | None
     max_queued: int | None
@@ -61,13 +65,14 @@ class LoadConfig:
     sequences share KV pages of `kv_memory`: bytes, a size like "2GB", a share of the free memory (0.3), or None for one
     context; numbers in them are of type `kv`: f16, q8_0, q4_0, f32, or of two, keys and values, as in "q8_0/q4_0"; see
     `docs/kv-types.md`. A step computes at most `max_num_batched_tokens` tokens (a longer prompt is cut into chunks) of
-    at most `max_num_seqs` sequences; beside answers under way prompts get so much of it that a step takes about
-    `prompt_stretch` times one without, or all of it for infinity. Further requests wait, at most `max_queued` of them;
-    prompts have at most `max_prompt_tokens`. `prefix_cache` keeps the beginnings of prompts so that the next request
-    with the same beginning skips it. Sequences whose pages are needed for more urgent ones go to a temporary file of up
-    to `swap_space`, or are computed again. The folder `disk_cache`, which processes may share, keeps beginnings of
-    prompts for later ones, about `disk_cache_size` at most; what was said can be told from it, so it is made for its
-    owner alone. `threads` None takes what suits the machine, `isa` None the best instruction set it has.
+    at most `max_num_seqs` sequences; None is 512, or 2048 where a GPU computes everything. Beside answers under way
+    prompts get so much of it that a step takes about `prompt_stretch` times one without, or all of it for infinity.
+    Further requests wait, at most `max_queued` of them; prompts have at most `max_prompt_tokens`. `prefix_cache` keeps
+    the beginnings of prompts so that the next request with the same beginning skips it. Sequences whose pages are
+    needed for more urgent ones go to a temporary file of up to `swap_space`, or are computed again. The folder
+    `disk_cache`, which processes may share, keeps beginnings of prompts for later ones, about `disk_cache_size` at
+    most; what was said can be told from it, so it is made for its owner alone. `threads` None takes what suits the
+    machine, `isa` None the best instruction set it has.
 
     A step may compute up to `max_draft` (1 to 15) guessed tokens of an answer along, where measurements say that it
     pays; the answer is the same. Guesses are what followed the last tokens before ("ngram"; "off" is none of these),
@@ -76,6 +81,10 @@ class LoadConfig:
     `adapters` are LoRA files for this model: paths, pairs (path, scale), or a mapping of names to either, where they
     are not to be called as their files. What a request gets that says nothing is the scale, 1 by default; see
     `docs/adapters.md`.
+
+    The last `gpu_layers` layers are computed by an NVIDIA GPU, their keys and values among them: a number, "all", or
+    "auto" for as many as fit its memory, which are none where there is no GPU. `experts_on_cpu` leaves their experts to
+    the CPU, `kv_on_cpu` their keys and values and the attention to them; see `docs/gpu.md`.
 
     `check` compares tensors, token ids and the logits of a short prompt with what was written into the file when it was
     made, or where nothing was with what the reference computes, which takes a few seconds for a thousand million
@@ -88,7 +97,7 @@ class LoadConfig:
     threads: int | None = None
     kv: str = "f16"
     kv_memory: int | float | str | None = None
-    max_num_batched_tokens: int = 512
+    max_num_batched_tokens: int | None = None
     max_num_seqs: int = 16
     max_prompt_tokens: int | None = None
     max_queued: int | None = None
@@ -101,6 +110,9 @@ class LoadConfig:
     draft_model: str | PathLike[str] | None = None
     max_draft: int = MOST_DRAFTS
     adapters: AdapterFiles | None = None
+    gpu_layers: Layers = 0
+    experts_on_cpu: bool = False
+    kv_on_cpu: bool = False
     backend: str = "cpu"
     isa: str | None = None
     check: bool = False
@@ -118,6 +130,11 @@ class LoadConfig:
             if value is not None:  # a NumPy integer becomes Python's
                 object.__setattr__(self, name, int(value))
         object.__setattr__(self, "prompt_stretch", float(self.prompt_stretch))
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of a step."""
+        return self.max_num_batched_tokens or STEP_TOKENS
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         for name in _COUNTS:
@@ -137,6 +154,7 @@ class LoadConfig:
             value = getattr(self, name)
             if not isinstance(value, str) and not (name == "isa" and value is None):
                 yield name, f"{name} must be a string, not {value!r}"
+        yield from problems_of_gpu(self.gpu_layers, self.experts_on_cpu, self.kv_on_cpu, self.backend)
         stretch: Any = self.prompt_stretch
         if isinstance(stretch, bool) or not isinstance(stretch, Real) or not as_float(stretch) >= 1:
             yield "prompt_stretch", f"prompt_stretch must be a number of at least 1, not {stretch!r}"

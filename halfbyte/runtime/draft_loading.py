@@ -43,18 +43,21 @@ def _draft_model(job: Job, tokenizer: Tokenizer, path: Path) -> DraftModel:
             vocab_size=bound.program.vocab_size,
             model_vocab_size=job.program.vocab_size,
             context=own.config.context,
-            max_tokens=own.config.max_num_batched_tokens,
+            max_tokens=own.config.step_tokens,
             max_seqs=job.max_seqs,
         )
 
 
 def _job(job: Job, bound: BoundModel) -> Job:
-    """As many tokens of KV as the model has, so that the draft model can follow wherever it goes."""
+    """As many tokens of KV as the model has, so that the draft model can follow wherever it goes. The CPU runs it."""
     tokens = max(MOST_TOKENS, job.max_seqs)
     config = replace(
         job.config,
         context=min(job.config.context, bound.spec.context_length),
-        max_num_batched_tokens=min(tokens, job.config.max_num_batched_tokens),
+        max_num_batched_tokens=min(tokens, job.config.step_tokens),
+        gpu_layers=0,
+        experts_on_cpu=False,
+        kv_on_cpu=False,
     )
     own = Job(bound.program, bound.weights, config, job.progress)
     return replace(own, config=replace(config, kv_memory=job.n_pages * own.page_bytes))

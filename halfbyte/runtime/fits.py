@@ -9,8 +9,7 @@ from .memory import free_memory
 
 def check_memory(job: Job) -> None:
     """Raise `ResourceError` before anything is allocated for what could not be held."""
-    weights = sum(weight.data.nbytes for weight in job.weights.values())
-    kv = job.kv_bytes
+    weights, kv = job.host_weights, job.host_kv_bytes
     free = free_memory()
     if free is not None and weights + kv > free:
         raise ResourceError(

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ResourceError
 from ..model.backend import Place, Span, StagedExecutable
 from ..model.pieces import Pieces
 from ..model.program import StepBatch
@@ -31,10 +30,17 @@ class Choosing(Protocol):
         """Let go of the threads; may be called twice."""
 
 
+class Closing(Protocol):
+    """What can be closed."""
+
+    def close(self) -> None:
+        """Let go of everything; may be called twice."""
+
+
 class HybridExecutable:
     """See `model.backend.Executable`. Owns its sides; a page is that of the CPU and behind it that of the GPU.
 
-    A GPU that fails during a step does not come back: every later step raises `ResourceError` at once.
+    Where the GPU is lost, its side raises `ResourceError` in this step and at the beginning of every later one.
     """
 
     def __init__(
@@ -42,12 +48,14 @@ class HybridExecutable:
         pieces: Pieces,
         sides: Mapping[Place, StagedExecutable],
         chooser: Choosing,
+        *,
         about: Mapping[str, str | int] | None = None,
+        device: Closing | None = None,
     ) -> None:
-        """`chooser` may be the CPU's side itself; `about` are facts for `info`."""
+        """`chooser` may be the CPU's side itself; `about` are facts for `info`; `device` is closed in the end."""
         self._pieces, self._chooser = pieces, chooser
         self._sides = dict(sorted(sides.items()))
-        self._about = dict(about or {})
+        self._about, self._device = dict(about or {}), device
         first, *others = self._sides.values()
         assert all((side.n_pages, side.page_len) == (first.n_pages, first.page_len) for side in others)
         self.n_pages, self.page_len = first.n_pages, first.page_len
@@ -55,32 +63,22 @@ class HybridExecutable:
         self._owner = next(place for place, share in pieces.shares.items() if share.program.logits)
         self._home = {name: place for place, share in pieces.shares.items() for name in share.program.taps()}
         self._logits: NDArray[np.float32] | None = None
-        self._lost = ""
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
-        self._check_lost()
-        try:
-            for place, side in self._sides.items():
-                side.begin(batch, logits if place == self._owner else None)
-            for place, number in self._pieces.order:
-                self._hand_over(place, number)
-                self._sides[place].run_stage(number)
-            for side in self._sides.values():
-                side.finish()
-        except ResourceError as error:
-            self._lost = str(error)
-            raise
+        for place, side in self._sides.items():
+            side.begin(batch, logits if place == self._owner else None)
+        for place, number in self._pieces.order:
+            self._hand_over(place, number)
+            self._sides[place].run_stage(number)
+        for side in self._sides.values():
+            side.finish()
         self._logits = logits
 
     def _hand_over(self, place: Place, number: int) -> None:
         """Bring a stage what it receives."""
         for name in self._pieces.shares[place].stages[number].receives:
             np.copyto(self._sides[place].receive(name), self._sides[self._home[name]].sent(name))
-
-    def _check_lost(self) -> None:
-        if self._lost:
-            raise ResourceError(self._lost)
 
     def tapped(self, name: str) -> NDArray[np.float32]:
         """What a tapped value was in the last step."""
@@ -109,20 +107,17 @@ class HybridExecutable:
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy all KV layers of one page."""
-        self._check_lost()
         for side in self._sides.values():
             if side.page_bytes:
                 side.copy_page(source, target)
 
     def read_page(self, page: int, out: NDArray[np.uint8]) -> None:
         """Copy all KV layers of a page into `out` u8[page_bytes]."""
-        self._check_lost()
         for side, part in self._parts(out):
             side.read_page(page, part)
 
     def write_page(self, page: int, data: NDArray[np.uint8]) -> None:
         """Make a page what `read_page` gave, of an executable cut in the same place."""
-        self._check_lost()
         for side, part in self._parts(data):
             side.write_page(page, part)
 
@@ -171,3 +166,5 @@ class HybridExecutable:
         for side in self._sides.values():
             side.close()
         self._chooser.close()
+        if self._device is not None:
+            self._device.close()

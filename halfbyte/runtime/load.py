@@ -16,7 +16,7 @@ from ..model import bind
 from ..model.backend import Executable, Progress
 from ..text import ChatTemplate, Tokenizer, build_tokenizer
 from .adapter_loading import AdapterFile, adapter_files, load_adapters
-from .backends import BACKENDS, Builder, Job
+from .backends import BACKENDS, Builder, Job, prepared
 from .cache.disk_cache import DiskCache
 from .cache.fingerprint import fingerprint
 from .config import LoadConfig, LoadOptions
@@ -73,7 +73,7 @@ def _wire(
     bound, adapters = load_adapters(files, bind(file), str(file.metadata["general.architecture"]))
     check_writes(bound.program, file.path)
     config = _fit_context(config, bound.spec.context_length)
-    job = Job(bound.program, bound.weights, config, progress)
+    job, builder = prepared(Job(bound.program, bound.weights, config, progress), builder)
     check_memory(job)
     defaults = recommended(file.metadata)
     built, tokenizer, template = _build(file, job, builder)
@@ -130,7 +130,7 @@ def _limits(job: Job) -> EngineLimits:
     return EngineLimits(
         context=config.context,
         max_num_seqs=job.max_seqs,
-        max_num_batched_tokens=config.max_num_batched_tokens,
+        max_num_batched_tokens=config.step_tokens,
         max_prompt_tokens=config.max_prompt_tokens,
         max_queued=config.max_queued,
         prompt_stretch=config.prompt_stretch,

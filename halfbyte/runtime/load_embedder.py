@@ -65,7 +65,7 @@ def load_embedder(
 
 def _wire(file: GGUFFile, bound: BoundModel, config: LoadConfig, pooling: str, progress: Progress | None) -> Embedder:
     context = bound.spec.context_length
-    tokens = max(config.max_num_batched_tokens, context)
+    tokens = max(config.step_tokens, context)
     job = Job(bound.program, bound.weights, replace(config, context=context, max_num_batched_tokens=tokens), progress)
     # Every text may leave a part of its last page unused.
     pages = tokens // PAGE_LEN + job.max_seqs
@@ -78,7 +78,7 @@ def _wire(file: GGUFFile, bound: BoundModel, config: LoadConfig, pooling: str, p
         tokenizer,
         spec=bound.spec,
         pooling=pooling,
-        max_tokens=max(config.max_num_batched_tokens, context),
+        max_tokens=tokens,
         max_seqs=job.max_seqs,
         metadata=file.metadata,
     )

@@ -22,7 +22,7 @@ def measured(loaded: list[FakeLLM], monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setitem(
         sys.modules, "halfbyte.cpu_kernels.bandwidth", SimpleNamespace(read_gb_s=lambda threads: 20.0 * threads)
     )
-    monkeypatch.setattr(bench, "_first_token", lambda path, threads: 0.25)
+    monkeypatch.setattr(bench, "_first_token", lambda path, threads, more: 0.25)
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF")
     return path

@@ -15,7 +15,7 @@ from halfbyte.cli.main import COMMANDS, SUMMARY
 from halfbyte.cli.parser import help_text, parse
 from halfbyte.errors import ConfigError
 
-OPTIONS = [(name, option) for name in COMMANDS for option in COMMANDS[name].options]
+OPTIONS = [(name, option) for name in COMMANDS for option in COMMANDS[name].every_option]
 option_of_every_command = pytest.mark.parametrize(
     ("name", "option"), OPTIONS, ids=[f"{name} {option.flag}" for name, option in OPTIONS]
 )
@@ -51,7 +51,7 @@ def test_a_command_has_few_options_and_no_option_twice(name: str) -> None:
     command: Command = COMMANDS[name]
     assert command.name == name
     assert len(command.options) <= 12
-    flags = [flag for option in command.options for flag in (option.flag, option.short) if flag]
+    flags = [flag for option in command.every_option for flag in (option.flag, option.short) if flag]
     assert len(set(flags)) == len(flags)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import ResourceError
 from .disk_cache import DiskCache
 from .pages import PagePool
 from .prefix_tree import Key, Place, page_key
+
+log = logging.getLogger("halfbyte.cache")
 
 MovePage = Callable[[int, NDArray[np.uint8]], None]
 
@@ -72,7 +76,9 @@ class DiskTier:
             if not self._disk.get(key, self._page, rank=len(pages)):
                 pool.release([page])
                 break
-            self._write_page(page, self._page)
+            if not self._moved(self._write_page, page):
+                pool.release([page])
+                break
             place, page = pool.remember(place, label, page)
             pages.append(page)
         pool.tree.touch(place)
@@ -86,5 +92,14 @@ class DiskTier:
         self._disk.close()
 
     def _save(self, key: Key, page: int, rank: int, *, wait: bool = False) -> None:
-        self._read_page(page, self._page)
-        self._disk.put(key, self._page, rank=rank, wait=wait)
+        if self._moved(self._read_page, page):
+            self._disk.put(key, self._page, rank=rank, wait=wait)
+
+    def _moved(self, move: MovePage, page: int) -> bool:
+        """False where the page is out of reach, on a GPU that was lost: a cache may always know less."""
+        try:
+            move(page, self._page)
+        except ResourceError as error:
+            log.debug("a page was not moved: %s", error)
+            return False
+        return True

@@ -1,0 +1,175 @@
+"""`placed`: some layers of a model on a GPU, where the caller wants that and there is one."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+from ..errors import HalfbyteError, ResourceError
+from ..gpu_offload.device import Device
+from ..gpu_offload.device_bytes import device_bytes
+from ..gpu_offload.split import Kept, Split, split
+from ..model.backend import Executable, Place, StagedExecutable
+from ..model.kv_types import kv_types
+from ..model.pieces import Pieces, Share, cut
+from ..model.program import Program
+from .backends import PAGE_LEN, Builder, Job, build_cpu
+from .config import STEP_TOKENS
+from .fits import check_memory
+from .hybrid import Choosing, HybridExecutable
+
+log = logging.getLogger("halfbyte.load")
+
+RESERVE = 512 << 20
+"""Bytes that "auto" leaves on the device: for the driver, for what is guessed, and for others who use the card."""
+GPU_STEP_TOKENS = 2048
+"""Of a step that a GPU computes alone, where nobody says how many: fewer leave it half idle."""
+
+
+def placed(job: Job, builder: Builder) -> tuple[Job, Builder]:
+    """What of a job that wants layers on a GPU stays here, and who builds both; the same where all of it does.
+
+    Raises `ResourceError` for more layers than fit the device, and where a number of them or "all" is wanted what
+    `open_device` raises; "auto" does without.
+    """
+    try:
+        device = open_device()
+    except HalfbyteError as error:
+        if job.config.gpu_layers != "auto":
+            raise
+        log.info("gpu_layers='auto': the CPU computes all layers: %s", error)
+        return job, builder
+    try:
+        offload = offloaded(job, device, device.free_bytes())
+    except BaseException:
+        device.close()
+        raise
+    log.info("%s: %s", device.name, offload.split.about)
+    if not offload.split.layers:
+        device.close()
+        return job, builder
+    return offload.job, offload.build
+
+
+def open_device() -> Device:
+    """A GPU of this machine."""
+    from ..gpu_offload import cuda_device
+
+    return cuda_device.open_device()
+
+
+def build_gpu(share: Share, job: Job, device: Device) -> StagedExecutable:
+    """The GPU's share made ready."""
+    executable: Any = import_module("..gpu_offload.executable", __package__)
+    made: StagedExecutable = executable.build(
+        share.program,
+        share.stages,
+        {name: job.weights[name] for name in share.program.weight_names()},
+        device=device,
+        n_pages=job.n_pages,
+        max_tokens=job.config.step_tokens,
+        max_seqs=job.max_seqs,
+        context=job.config.context,
+        kv=kv_types(job.config.kv),
+        progress=job.progress,
+    )
+    return made
+
+
+@dataclass(frozen=True)
+class Offload:
+    """A job whose `host` is what stays, and where its ops go. Whoever builds it owns the device from then on."""
+
+    job: Job
+    split: Split
+    pieces: Pieces
+    device: Device
+
+    def build(self, job: Job) -> Executable:
+        """Make both shares ready. Where the device has less room than thought, "auto" takes fewer layers, or none.
+
+        Raises `ResourceError`.
+        """
+        offload = self
+        while offload.split.layers:
+            try:
+                gpu = build_gpu(offload.pieces.shares["gpu"], offload.job, self.device)
+            except ResourceError as error:
+                if job.config.gpu_layers != "auto" or error.needed is None:
+                    self.device.close()
+                    raise
+                short, why = error.needed - (error.free or 0), str(error)
+            except BaseException:
+                self.device.close()
+                raise
+            else:
+                return offload._with(gpu)
+            gc.collect()  # what a failed attempt took is held by its traceback until here
+            offload = offload._with_fewer(short, why)
+        self.device.close()
+        return build_cpu(offload.job)
+
+    def _with_fewer(self, short: int, why: str) -> Offload:
+        """At least one layer fewer, and as many as the missing bytes ask for."""
+        fewer = offloaded(self.job, self.device, self.split.needed - max(short, 1) + RESERVE)
+        log.warning("%s: %d layers go to the GPU instead of %d", why, fewer.split.layers, self.split.layers)
+        check_memory(fewer.job)
+        return fewer
+
+    def _with(self, gpu: StagedExecutable) -> Executable:
+        """The other share beside that of the GPU."""
+        sides: dict[Place, StagedExecutable] = {"gpu": gpu}
+        about = {"gpu": self.device.name, "gpu_layers": f"{self.split.layers} of {self.split.of}"}
+        try:
+            chooser = self._host(sides)
+            return HybridExecutable(self.pieces, sides, chooser, about=about, device=self.device)
+        except BaseException:
+            gpu.close()
+            self.device.close()
+            raise
+
+    def _host(self, sides: dict[Place, StagedExecutable]) -> Choosing:
+        """Put the CPU's share among the sides, if it has one; returns who chooses from logits."""
+        from ..cpu_kernels.chooser import Chooser
+        from ..cpu_kernels.share import build_share
+
+        config, share = self.job.config, self.pieces.shares.get("cpu")
+        if share is None:
+            return Chooser(config.threads, config.isa)
+        sides["cpu"] = made = build_share(
+            share.program,
+            share.stages,
+            self.job.weights,
+            n_pages=self.job.n_pages,
+            max_tokens=config.step_tokens,
+            threads=config.threads,
+            isa=config.isa,
+            kv=kv_types(config.kv),
+            progress=self.job.progress,
+        )
+        return made
+
+
+def offloaded(job: Job, device: Device, free: int) -> Offload:
+    """Cut a job for a device that has `free` bytes."""
+    # As many pages as now, whatever is free in this machine's memory once the device has its part.
+    config = replace(job.config, kv_memory=job.n_pages * job.page_bytes)
+    tokens = config.max_num_batched_tokens
+    found = _split(job, free, tokens or GPU_STEP_TOKENS)
+    if tokens is None:
+        tokens = STEP_TOKENS if "cpu" in found.places else GPU_STEP_TOKENS
+        found = _split(job, free, tokens)
+    pieces = cut(job.program, found.places)
+    host = pieces.shares["cpu"].program if "cpu" in pieces.shares else Program((), {}, (), "", job.program.vocab_size)
+    config = replace(config, max_num_batched_tokens=tokens)
+    return Offload(replace(job, config=config, host=host), found, pieces, device)
+
+
+def _split(job: Job, free: int, tokens: int) -> Split:
+    config, types = job.config, kv_types(job.config.kv)
+    sizes = device_bytes(job.program, job.weights, kv=types, slots=PAGE_LEN * job.n_pages, max_tokens=tokens)
+    kept = Kept(experts=config.experts_on_cpu, kv=config.kv_on_cpu)
+    return split(job.program, config.gpu_layers, sizes=sizes, free=free, reserve=RESERVE, kept=kept)
