@@ -14,6 +14,9 @@ from ..model.pieces import Pieces
 from ..model.program import StepBatch
 from .sampling.candidates import Best
 
+OF_ALL = ("backend", "gpu", "isa", "threads")
+"""Facts that are not of one side."""
+
 
 class Choosing(Protocol):
     """Who finds the best of logits: the host's share, or where it has none what is there for it alone."""
@@ -137,8 +140,13 @@ class HybridExecutable:
             side.trace(on)
 
     def spans(self) -> list[Span]:
-        """What both recorded since the last call, step by step."""
-        spans = [span for side in self._sides.values() for span in side.spans()]
+        """What both recorded since the last call, step by step; the GPU counts as one more thread."""
+        first = {"cpu": 0, "gpu": int(self._chooser.info()["threads"])}
+        spans = [
+            span._replace(thread=first[place] + span.thread)
+            for place, side in self._sides.items()
+            for span in side.spans()
+        ]
         return sorted(spans, key=lambda span: span.step)
 
     def info(self) -> dict[str, str | int]:
@@ -149,7 +157,7 @@ class HybridExecutable:
         host, sides = self._chooser.info(), {place: side.info() for place, side in self._sides.items()}
         gpu = sides.get("gpu", {})
         sums = {key: sum(int(own.get(key, 0)) for own in sides.values()) for key in ("packed_bytes", "kv_bytes")}
-        own = {f"gpu_{key}": value for key, value in gpu.items() if key not in ("backend", "isa", "threads")}
+        own = {f"gpu_{key}": value for key, value in gpu.items() if key not in OF_ALL}
         isas = " + ".join(str(own["isa"]) for own in sides.values())
         kernels = " ".join(dict.fromkeys(word for own in sides.values() for word in str(own["kernels"]).split()))
         backend = "cuda+cpu" if "cpu" in sides else "cuda"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import Any
 
 from ..errors import HalfbyteError, ResourceError
 from ..gpu_offload.device import Device
@@ -63,8 +61,9 @@ def open_device() -> Device:
 
 def build_gpu(share: Share, job: Job, device: Device) -> StagedExecutable:
     """The GPU's share made ready."""
-    executable: Any = import_module("..gpu_offload.executable", __package__)
-    made: StagedExecutable = executable.build(
+    from ..gpu_offload.executable import build
+
+    return build(
         share.program,
         share.stages,
         {name: job.weights[name] for name in share.program.weight_names()},
@@ -76,7 +75,6 @@ def build_gpu(share: Share, job: Job, device: Device) -> StagedExecutable:
         kv=kv_types(job.config.kv),
         progress=job.progress,
     )
-    return made
 
 
 @dataclass(frozen=True)
