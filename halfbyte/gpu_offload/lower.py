@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import UnsupportedError
 from ..model import program as ir
 from .calls import Call, Count, Form, Grid, Kernel, Multiply, Operand, Ref, Shared, Sizes, Stride
-from .kv_layout import KvLayout
 from .packing import PackedMatrix
 from .routed import plan_scratch, routed_values
+
+if TYPE_CHECKING:
+    from .kv_layout import KvLayout
 
 Products = Literal["bytes", "halves"]
 """How matrices are multiplied: by kernels over packed weights, or by a library over halves made of them."""

@@ -26,15 +26,16 @@ WORD void store_four(float *row, int c, int width, float4 v) {
     if (c + 2 < width) row[c + 2] = v.z;
 }
 
-// Store a row in every form that has an address. All blocks of the same blockIdx.x share it, a warp a unit, except where
-// halves are wanted: their scale is of the whole row, so that there one block does all.
-template <class Row> WORD void store_columns(const Forms &to, i64 token, const Row &row, i64 columns, i64 stride) {
+// Store a row in every form that has an address. `blocks` blocks share it, of which this is `block`, a warp a unit, except
+// where halves are wanted: their scale is of the whole row, so that there one block does all.
+template <class Row>
+WORD void store_columns(const Forms &to, i64 token, const Row &row, i64 columns, i64 stride, int block, int blocks) {
     if (to.halves) {
         store_row(to, token, row, columns, stride);
         return;
     }
     const int units = padded_units(columns), warps = blockDim.x / 32, width = int(columns);
-    for (int unit = blockIdx.y * warps + warp(); unit < units; unit += gridDim.y * warps) {
+    for (int unit = block * warps + warp(); unit < units; unit += blocks * warps) {
         const int c = 256 * unit + 4 * lane();
         const float4 first = four_of(row, c, width), second = four_of(row, c + 128, width);
         if (to.rows) {

@@ -35,5 +35,5 @@ __global__ void combine(const float *x, i64 x_stride, const float *route, i64 ro
     if (token >= *count) return;
     const Weighed row{x, route + token * route_stride + used, residual ? residual + token * residual_stride : residual,
                       places + token * used, x_stride, used};
-    store_columns(Forms{rows, planes, records, halves, half_scales}, token, row, width, stride);
+    store_columns(Forms{rows, planes, records, halves, half_scales}, token, row, width, stride, blockIdx.y, gridDim.y);
 }

@@ -10,5 +10,5 @@ __global__ void dispatch(const float *x, i64 x_stride, i64 width, const i32 *cou
     wait_for_previous();
     const i64 row = blockIdx.x;
     if (row >= *count) return;
-    store_columns(Forms{rows, planes, records, halves, half_scales}, row, Plain{x + sources[row] * x_stride}, width, stride);
+    store_columns(Forms{rows, planes, records, halves, half_scales}, row, Plain{x + sources[row] * x_stride}, width, stride, blockIdx.y, gridDim.y);
 }

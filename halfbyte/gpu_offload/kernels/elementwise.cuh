@@ -25,7 +25,7 @@ __global__ void elementwise(const float *a, i64 a_stride, const float *b, i64 b_
     const i64 token = blockIdx.x;
     if (token >= *count) return;
     const Of<Function> row{a + token * a_stride, b + token * b_stride, factor};
-    store_columns(Forms{rows, planes, records, halves, half_scales}, token, row, width, stride);
+    store_columns(Forms{rows, planes, records, halves, half_scales}, token, row, width, stride, blockIdx.y, gridDim.y);
 }
 
 // What `b` holds counts for nothing where the sequence asks for none of it.
@@ -44,7 +44,7 @@ __global__ void add_scaled(const float *a, i64 a_stride, const float *b, i64 b_s
     const float scale = adapter < step->adapters ? step->adapter_scales[sequence * step->adapters + adapter] : 0.f;
     // Not times the factor first: an infinite one makes NaN of a zero.
     const Of<WithAdapter> row{a + token * a_stride, b + token * b_stride, scale == 0.f ? 0.f : scale * factor};
-    store_columns(Forms{rows, planes, records, halves, half_scales}, token, row, width, stride);
+    store_columns(Forms{rows, planes, records, halves, half_scales}, token, row, width, stride, blockIdx.y, gridDim.y);
 }
 
 __global__ void take_rows(const float *x, i64 x_stride, i64 width, const Step *step, float *rows, i64 stride,
@@ -54,5 +54,5 @@ __global__ void take_rows(const float *x, i64 x_stride, i64 width, const Step *s
     const i64 row = blockIdx.x;
     if (row >= step->rows) return;
     store_columns(Forms{rows, planes, records, halves, half_scales}, row, Plain{x + step->logit_rows[row] * x_stride},
-                  width, stride);
+                  width, stride, blockIdx.y, gridDim.y);
 }

@@ -13,7 +13,7 @@ struct ExpertMatrix {
     i64 stride;
     const float *bias;
     WORD Matrix of(i64 expert) const {
-        return {weights + expert * bytes, rows, out, stride, bias ? bias + expert * rows : bias, nullptr};
+        return {weights + expert * bytes, rows, out, stride, bias ? bias + expert * rows : bias};
     }
 };
 
@@ -29,9 +29,15 @@ __global__ void __launch_bounds__(32 * WARPS)
     if (blockIdx.y >= plan->count) return;
     const ExpertTile work = plan->tiles()[blockIdx.y];
     const ExpertMatrix m0 = {w0, bytes0, n0, out0, stride0, bias0}, m1 = {w1, bytes1, n1, out1, stride1, bias1};
-    const int steps = int(columns + F::COLUMNS - 1) / F::COLUMNS, groups = WARPS / SPLIT, end = work.first + work.rows;
-    const Tiles tiles = {m0.of(work.expert), m1.of(work.expert), {},
-                         int(blockIdx.x + gridDim.x * (warp() / SPLIT)), int(gridDim.x) * groups};
+    __shared__ Matrix matrices[MATRICES];
+    if (threadIdx.x == 0) {
+        matrices[0] = m0.of(work.expert);
+        matrices[1] = m1.of(work.expert);
+        matrices[2] = {};
+    }
+    __syncthreads();
+    const int steps = steps_of<F>(columns), end = work.first + work.rows;
+    const Tiles tiles(matrices, nullptr, blockIdx.x, gridDim.x, SPLIT);
     Fetch<F, SPLIT, STAGES> fetch(tiles, steps, shared);
     const Columns<QUADS> x(planes, records, padded_units(columns), work.first, end);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);

@@ -18,9 +18,11 @@ struct Matrix {
     i64 rows;
     float *out;
     i64 stride;
-    const float *bias, *residual;
+    const float *bias;
     WORD int tiles() const { return int(rows + 15) / 16; }
 };
+
+const int MATRICES = 3;
 
 // 256 columns of a tile: what is copied at once.
 template <class F> struct Unit {
@@ -126,14 +128,15 @@ WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Col
 }
 
 // Store a lane's sums of a tile.
-template <int QUADS> WORD void store_tile(const float (&sums)[QUADS][2], const Matrix &m, int tile, int first, int count) {
+template <int QUADS>
+WORD void store_tile(const float (&sums)[QUADS][2], const Matrix &m, const float *residual, int tile, int first, int count) {
 #pragma unroll
     for (int i = 0; i < 2 * QUADS; i++) {
         const int n = 16 * tile + 8 * (i & 1) + (lane() >> 2), token = first + i / 2 * 4 + (lane() & 3);
         if (n >= m.rows || token >= count) continue;
         float sum = sums[i / 2][i & 1];
         if (m.bias) sum += m.bias[n];
-        if (m.residual) sum += m.residual[token * m.stride + n];
+        if (residual) sum += residual[token * m.stride + n];
         m.out[token * m.stride + n] = sum;
     }
 }
@@ -155,19 +158,27 @@ template <int QUADS, int SPLIT> WORD void add_warps(float (&sums)[QUADS][2], flo
     }
 }
 
-// Which tiles a group of warps works on: every `stride`-th of up to three matrices.
+// Which tiles a group of warps works on: every `stride`-th of MATRICES matrices, which lie in shared memory since most of
+// the time nobody asks. The first one's products are added to `residual`.
 struct Tiles {
-    Matrix m0, m1, m2;
-    int tile, stride;
-    WORD bool there() const { return tile < m0.tiles() + m1.tiles() + m2.tiles(); }
+    const Matrix *matrices;
+    const float *residual;
+    int tile, stride, total;
+
+    // Those of SPLIT warps of block `block` of `blocks`.
+    WORD Tiles(const Matrix *m, const float *residual, int block, int blocks, int split)
+        : matrices(m), residual(residual), tile(block + blocks * (warp() / split)), stride(blocks * (WARPS / split)), total(0) {
+#pragma unroll
+        for (int i = 0; i < MATRICES; i++) total += m[i].tiles();
+    }
+    WORD bool there() const { return tile < total; }
     WORD void next() { tile += stride; }
-    WORD Matrix matrix(int &of_it) const {
+    // The number of the matrix that the tile is of, and of the tile in it.
+    WORD int matrix(int &of_it) const {
         of_it = tile;
-        if (of_it < m0.tiles()) return m0;
-        of_it -= m0.tiles();
-        if (of_it < m1.tiles()) return m1;
-        of_it -= m1.tiles();
-        return m2;
+        int i = 0;
+        for (; i < MATRICES - 1 && of_it >= matrices[i].tiles(); i++) of_it -= matrices[i].tiles();
+        return i;
     }
 };
 
@@ -179,21 +190,24 @@ template <class F, int SPLIT, int STAGES> struct Fetch {
     u8 *ring;
     const u8 *at;
 
-    WORD Fetch(const Tiles &t, int steps, u8 *shared) : tiles(t), unit(warp() % SPLIT), slot(0) {
+    // `started`: the copies that are under way from the beginning were begun by another one like this.
+    WORD Fetch(const Tiles &t, int steps, u8 *shared, bool started = false) : tiles(t), unit(warp() % SPLIT), slot(0) {
         units = (steps + Unit<F>::STEPS - 1) / Unit<F>::STEPS, tile_bytes = i64(steps) * F::STEP_BYTES;
         ring = shared + warp() * STAGES * Unit<F>::BYTES;
         find();
 #pragma unroll
-        for (int i = 0; i < STAGES - 1; i++) next();
+        for (int i = 0; i < STAGES - 1; i++) next(started);
     }
     WORD void find() {
         int tile;
-        const Matrix m = tiles.matrix(tile);
-        at = m.weights + tile * tile_bytes + unit * Unit<F>::BYTES;
+        const int i = tiles.matrix(tile);
+        at = tiles.matrices[i].weights + tile * tile_bytes + unit * Unit<F>::BYTES;
     }
-    WORD void next() {
-        if (unit < units && tiles.there()) fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, at);
-        commit_copies();
+    WORD void next(bool started = false) {
+        if (!started) {
+            if (unit < units && tiles.there()) fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, at);
+            commit_copies();
+        }
         slot = slot + 1 == STAGES ? 0 : slot + 1;
         unit += SPLIT, at += SPLIT * Unit<F>::BYTES;
         if (unit >= units) unit = warp() % SPLIT, tiles.next(), find();
@@ -219,10 +233,12 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES> &fetch, const Colu
         add_warps<QUADS, SPLIT>(sums, parts + round % 2 * WARPS * 2 * QUADS * 32, round % SPLIT);
         if (warp() % SPLIT != round % SPLIT) continue;
         int tile;
-        const Matrix m = tiles.matrix(tile);
-        store_tile<QUADS>(sums, m, tile, first, count);
+        const int i = tiles.matrix(tile);
+        store_tile<QUADS>(sums, tiles.matrices[i], i ? nullptr : tiles.residual, tile, first, count);
     }
 }
+
+template <class F> WORD int steps_of(i64 columns) { return int(columns + F::COLUMNS - 1) / F::COLUMNS; }
 
 // Grid: any number of blocks, (tokens / (4 * QUADS)).
 template <class F, int QUADS, int SPLIT, int STAGES>
@@ -232,9 +248,15 @@ __global__ void __launch_bounds__(32 * WARPS)
            const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count) {
     DYNAMIC_SHARED(shared);
     let_next_start();
-    const int steps = int(columns + F::COLUMNS - 1) / F::COLUMNS, groups = WARPS / SPLIT;
-    Tiles tiles = {{w0, n0, out0, stride0, bias0, residual}, {w1, n1, out1, stride1, bias1, nullptr},
-                   {w2, n2, out2, stride2, bias2, nullptr}, int(blockIdx.x + gridDim.x * (warp() / SPLIT)), int(gridDim.x) * groups};
+    __shared__ Matrix matrices[MATRICES];
+    if (threadIdx.x == 0) {
+        matrices[0] = {w0, n0, out0, stride0, bias0};
+        matrices[1] = {w1, n1, out1, stride1, bias1};
+        matrices[2] = {w2, n2, out2, stride2, bias2};
+    }
+    __syncthreads();
+    const int steps = steps_of<F>(columns);
+    const Tiles tiles(matrices, residual, blockIdx.x, gridDim.x, SPLIT);
     Fetch<F, SPLIT, STAGES> fetch(tiles, steps, shared);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
     wait_for_previous();

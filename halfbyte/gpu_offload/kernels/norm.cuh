@@ -30,6 +30,37 @@ template <bool SQUARES> WORD float fetch_row(float *row, const Normed &from, i64
     return share;
 }
 
+// What a norm works on, and where results go.
+struct Norm {
+    Normed from;
+    float *sum;
+    i64 sum_stride;
+    const float *bias;
+    float eps;
+    Forms to;
+    i64 out_stride;
+};
+
+// A block norms row `token`, which it holds in `row`; `weight` is there by then.
+template <bool CENTRED> WORD void norm_row(const Norm &norm, i64 token, float *row, const float *weight, bool fetched) {
+    const i64 width = norm.from.width;
+    float mean = 0.f, share = fetch_row<!CENTRED>(row, norm.from, token, norm.sum ? norm.sum + token * norm.sum_stride : nullptr);
+    if (fetched) wait_for_copies<0>();
+    float squares = over_block<Sum>(share);
+    if (CENTRED) {
+        mean = squares / float(width), share = 0.f;
+        for (int c = threadIdx.x; c < width; c += blockDim.x) share = fmaf(row[c] - mean, row[c] - mean, share);
+        squares = over_block<Sum>(share);
+    }
+    const float inverse = 1.f / sqrtf(squares / float(width) + norm.eps);
+    for (int c = threadIdx.x; c < width; c += blockDim.x) {
+        const float v = (row[c] - mean) * inverse * weight[c];
+        row[c] = norm.bias ? v + norm.bias[c] : v;
+    }
+    __syncthreads();
+    store_row(norm.to, token, row, width, norm.out_stride);
+}
+
 // `early`: the weight is fetched to shared memory, where it has room behind the row, while the kernel before still runs.
 template <bool CENTRED>
 __global__ void norm(const float *x, i64 stride, const float *residual, i64 residual_stride, float *sum, i64 sum_stride,
@@ -41,28 +72,13 @@ __global__ void norm(const float *x, i64 stride, const float *residual, i64 resi
     for (int c = 4 * threadIdx.x; early && c < width; c += 4 * blockDim.x) begin_copy_16(fetched + c, weight + c);
     commit_copies();
     wait_for_previous();
-    const i64 token = blockIdx.x;
-    float share = 0.f, mean = 0.f;
-    const bool present = token < *count;
-    if (present) {
-        float *sum_row = sum ? sum + token * sum_stride : sum;
-        share = fetch_row<!CENTRED>(row, Normed{x, residual, stride, residual_stride, width}, token, sum_row);
+    if (blockIdx.x >= *count) {
+        wait_for_copies<0>();
+        return;
     }
-    wait_for_copies<0>();
-    if (!present) return;
-    float squares = over_block<Sum>(share);
-    if (CENTRED) {
-        mean = squares / float(width), share = 0.f;
-        for (int c = threadIdx.x; c < width; c += blockDim.x) share = fmaf(row[c] - mean, row[c] - mean, share);
-        squares = over_block<Sum>(share);
-    }
-    const float inverse = 1.f / sqrtf(squares / float(width) + eps), *by = early ? fetched : weight;
-    for (int c = threadIdx.x; c < width; c += blockDim.x) {
-        const float v = (row[c] - mean) * inverse * by[c];
-        row[c] = bias ? v + bias[c] : v;
-    }
-    __syncthreads();
-    store_row(Forms{rows, planes, records, halves, half_scales}, token, row, width, out_stride);
+    const Norm norm = {{x, residual, stride, residual_stride, width}, sum, sum_stride, bias, eps,
+                       {rows, planes, records, halves, half_scales}, out_stride};
+    norm_row<CENTRED>(norm, blockIdx.x, row, early ? fetched : weight, early);
 }
 
 // Every one of `groups` equal parts by itself, a warp a part, all with the same weight.

@@ -70,6 +70,9 @@ template <class T> WORD T shuffle(T value, int source) { return __shfl_sync(0xff
 // `warps` warps of a block meet; groups that meet at the same time have numbers of their own, 1 to 15.
 WORD void meet(int number, int warps) { asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(32 * warps) : "memory"); }
 
+// What another block may have changed meanwhile.
+WORD u32 load_again(const u32 *pointer) { return *(const volatile u32 *)pointer; }
+
 // --- matrix instructions ----------------------------------------------------------------------------------------------
 // With g = lane / 4 and t = lane % 4. Sums c: rows g, g, g + 8, g + 8, columns 2t, 2t + 1, 2t, 2t + 1.
 

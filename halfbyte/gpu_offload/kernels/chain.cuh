@@ -1,0 +1,129 @@
+// Several kernels in one launch: blocks that all are there at once do instruction after instruction and meet in between.
+//
+// What a product fetches is known before its turn: copies of the next one begin as soon as the rings are free, so that
+// memory is read while blocks meet, and while rows are normed.
+#pragma once
+#include <elementwise.cuh>
+#include <linear.cuh>
+#include <norm.cuh>
+
+const int MOST_INSTRUCTIONS = 16, MOST_WORDS = 20;
+
+// `blocks` and `pieces` are the grid that the kernel alone would have, `next` the number of the product that follows.
+struct Instruction {
+    i32 kind, blocks, pieces, next;
+    u64 words[MOST_WORDS];
+    template <class T> WORD T *pointer(int i) const { return (T *)words[i]; }
+    WORD i64 whole(int i) const { return i64(words[i]); }
+    WORD float number(int i) const { return __uint_as_float(u32(words[i])); }
+};
+
+// Memory of a block: the rings, and what instructions need besides.
+struct Room {
+    u8 *ring;
+    float *other;
+};
+
+WORD Forms forms_at(const Instruction &in, int i) {
+    return {in.pointer<float>(i), in.pointer<u8>(i + 2), in.pointer<Record>(i + 3), in.pointer<u16>(i + 4),
+            in.pointer<float>(i + 5)};
+}
+
+// Words are the arguments of the kernels of like names; those of a product begin as three matrices do.
+static_assert(sizeof(Matrix) == 5 * sizeof(u64), "a matrix is five words");
+template <class F, int QUADS, int SPLIT, int STAGES> struct Linear {
+    static WORD Tiles tiles(const Instruction &in) {
+        return Tiles((const Matrix *)in.words, in.pointer<const float>(15), blockIdx.x, gridDim.x, SPLIT);
+    }
+    static WORD void fetch(const Instruction &in, const Room &room) {
+        Fetch<F, SPLIT, STAGES>(tiles(in), steps_of<F>(in.whole(18)), room.ring);
+    }
+    static WORD void run(const Instruction &in, const Room &room) {
+        const int steps = steps_of<F>(in.whole(18)), units = padded_units(in.whole(18)), count = *in.pointer<i32>(19);
+        for (int first = 0; first < count; first += 4 * QUADS) {
+            Fetch<F, SPLIT, STAGES> fetch(tiles(in), steps, room.ring, first == 0);
+            const Columns<QUADS> x(in.pointer<u8>(16), in.pointer<Record>(17), units, first, count);
+            multiply_tiles<F, QUADS, SPLIT, STAGES>(tiles(in), fetch, x, steps, room.other, first, count);
+            __syncthreads();
+        }
+    }
+};
+
+template <bool CENTRED> struct Normal {
+    static WORD void fetch(const Instruction &, const Room &) {}
+    static WORD void run(const Instruction &in, const Room &room) {
+        const Norm norm = {{in.pointer<const float>(0), in.pointer<const float>(2), in.whole(1), in.whole(3), in.whole(9)},
+                           in.pointer<float>(4), in.whole(5), in.pointer<const float>(7), in.number(8), forms_at(in, 12),
+                           in.whole(13)};
+        const int count = *in.pointer<i32>(11);
+        for (int token = blockIdx.x; token < count; token += gridDim.x) {
+            norm_row<CENTRED>(norm, token, room.other, in.pointer<const float>(6), false);
+            __syncthreads();
+        }
+    }
+};
+
+template <class Function> struct Elementwise {
+    static WORD void fetch(const Instruction &, const Room &) {}
+    static WORD void run(const Instruction &in, const Room &) {
+        const int count = *in.pointer<i32>(6), pieces = in.pieces;
+        for (int at = blockIdx.x; at < count * pieces; at += gridDim.x) {
+            const int token = at / pieces;
+            const Of<Function> row{in.pointer<const float>(0) + token * in.whole(1),
+                                   in.pointer<const float>(2) + token * in.whole(3), in.number(4)};
+            store_columns(forms_at(in, 7), token, row, in.whole(5), in.whole(8), at % pieces, pieces);
+        }
+    }
+};
+
+// Bodies by number.
+template <class... Bodies> struct Table;
+template <> struct Table<> {
+    static WORD void fetch(int, const Instruction &, const Room &) {}
+    static WORD void run(int, const Instruction &, const Room &) {}
+};
+template <class Body, class... Others> struct Table<Body, Others...> {
+    static WORD void fetch(int kind, const Instruction &in, const Room &room) {
+        if (kind) Table<Others...>::fetch(kind - 1, in, room);
+        else Body::fetch(in, room);
+    }
+    static WORD void run(int kind, const Instruction &in, const Room &room) {
+        if (kind) Table<Others...>::run(kind - 1, in, room);
+        else Body::run(in, room);
+    }
+};
+
+// All blocks meet; what they wrote before, all may read afterwards. `counter` counts from 0 through a launch.
+WORD void meet_all(u32 *counter, int round) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(counter, 1u);
+        while (load_again(counter) < u32(round) * gridDim.x) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+// Grid: no more blocks than surely are there together. `counters` are two zeros, before and afterwards.
+template <class... Bodies>
+__global__ void __launch_bounds__(32 * WARPS) chain(const Instruction *program, i64 length, u32 *counters, i64 ring_bytes) {
+    DYNAMIC_SHARED(shared);
+    __shared__ Instruction list[MOST_INSTRUCTIONS];
+    typedef Table<Bodies...> All;
+    const Room room = {shared, (float *)(shared + ring_bytes)};
+    for (int i = threadIdx.x; i < int(length) * int(sizeof(Instruction) / 8); i += blockDim.x)
+        ((u64 *)list)[i] = ((const u64 *)program)[i];
+    __syncthreads();
+    All::fetch(list[0].kind, list[0], room);
+    let_next_start();
+    wait_for_previous();
+    for (int i = 0; i < int(length); i++) {
+        if (i) meet_all(counters, i);
+        All::run(list[i].kind, list[i], room);
+        const int next = list[i].next;
+        if (next && (i == 0 || list[i - 1].next != next)) All::fetch(list[next].kind, list[next], room);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
+}
