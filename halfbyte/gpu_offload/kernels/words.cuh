@@ -58,9 +58,23 @@ WORD u32 floats_to_halves(float first, float second) {
     return bits;
 }
 
+// Of both halves of a word.
+WORD u32 subtract_halves(u32 a, u32 b) {
+    u32 difference;
+    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+    return difference;
+}
+
 WORD float low_half(u32 bits) { return half_to_float(u16(bits)); }
 WORD float high_half(u32 bits) { return half_to_float(u16(bits >> 16)); }
 WORD float bf16_to_float(u16 bits) { return __uint_as_float(u32(bits) << 16); }
+
+// 2^x within two units of the last place; 0 where the result would lose bits.
+WORD float two_to(float x) {
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+}
 
 // --- lanes of a warp --------------------------------------------------------------------------------------------------
 
@@ -131,5 +145,19 @@ WORD uint4 load_streamed(const uint4 *pointer) {
     uint4 v;
     asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(pointer));
+    return v;
+}
+
+// Past what this multiprocessor remembers: for what other blocks of the same kernel wrote.
+WORD uint4 load_fresh(const uint4 *pointer) {
+    uint4 v;
+    asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(pointer) : "memory");
+    return v;
+}
+
+WORD uint2 load_fresh_8(const uint2 *pointer) {
+    uint2 v;
+    asm volatile("ld.global.cg.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(pointer) : "memory");
     return v;
 }

@@ -21,9 +21,15 @@ WORD void let_next_start() {}
 WORD float half_to_float(u16 bits) { return emulator::half_to_float(bits); }
 WORD u16 float_to_half(float value) { return emulator::float_to_half(value); }
 WORD u32 floats_to_halves(float first, float second) { return float_to_half(first) | u32(float_to_half(second)) << 16; }
+WORD u32 subtract_halves(u32 a, u32 b) {
+    const float low = half_to_float(u16(a)) - half_to_float(u16(b));
+    return floats_to_halves(low, half_to_float(u16(a >> 16)) - half_to_float(u16(b >> 16)));
+}
 WORD float low_half(u32 bits) { return half_to_float(u16(bits)); }
 WORD float high_half(u32 bits) { return half_to_float(u16(bits >> 16)); }
 WORD float bf16_to_float(u16 bits) { return __uint_as_float(u32(bits) << 16); }
+
+WORD float two_to(float x) { return x < -126.f ? 0.f : exp2f(x); }
 
 template <class T> WORD T shuffle_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 template <class T> WORD T shuffle(T value, int source) { return __shfl_sync(0xffffffffu, value, source); }
@@ -81,3 +87,5 @@ WORD void commit_copies() { emulator::commit_copies(); }
 template <int N> WORD void wait_for_copies() { emulator::finish_copies(N); }
 
 WORD uint4 load_streamed(const uint4 *pointer) { return *pointer; }
+WORD uint4 load_fresh(const uint4 *pointer) { return *pointer; }
+WORD uint2 load_fresh_8(const uint2 *pointer) { return *pointer; }

@@ -1,0 +1,140 @@
+// Attention of few tokens a sequence over its pages: as fast as pages can be read, and the same bits in any company.
+//
+// A block takes pieces of work (a token, up to eight heads of a KV head, a chunk of positions), its warps the chunk's pages
+// in turn. What chunks have found is gathered by the last block of a token and a group to be done, in order of position.
+#pragma once
+#include <attention_gather.cuh>
+
+// Where results go: rows, and planes if every group of heads has whole units of columns.
+struct Results {
+    Forms to;
+    i64 stride, width;
+};
+
+// Heads of a group, side by side in shared memory, to their columns of a token's row.
+WORD void store_heads(const Results &results, i64 token, i64 column, const float *row, int n) {
+    const Forms &to = results.to;
+    if (to.rows)
+        for (int c = threadIdx.x; c < n; c += blockDim.x) to.rows[token * results.stride + column + c] = row[c];
+    if (!to.planes) return;
+    for (int unit = warp(); unit < n / 256; unit += blockDim.x / 32) {
+        const float4 *at = (const float4 *)row + 64 * unit + lane();
+        store_unit(to, int(token), int(column / 256) + unit, padded_units(results.width), at[0], at[32]);
+    }
+}
+
+// Whether this block is the last of `n` to come here; the count is zero again afterwards.
+WORD bool last_to_arrive(i32 *count, int n) {
+    __shared__ int before;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        before = atomicAdd(count, 1);
+        if (before == n - 1) *count = 0;
+    }
+    __syncthreads();
+    return before == n - 1;
+}
+
+WORD void finish_head(float *row, const float4 &sum, Weight weight, const float *sink, int c, int size) {
+    float factor = 1.f;
+    if (sink) {
+        const float score = *sink * LOG2_E, largest = fmaxf(score, weight.largest);
+        factor = exp2f(weight.largest - largest);
+        weight.total = fmaf(weight.total, factor, exp2f(score - largest + LIFT));
+    }
+    const float x[4] = {sum.x, sum.y, sum.z, sum.w};
+    for (int i = 0; i < 4; i++)
+        if (4 * c + i < size) row[4 * c + i] = x[i] * factor / weight.total;
+}
+
+struct Shape {
+    int heads, kv_heads, parts; // query heads of a KV head are cut into parts of up to eight
+    i64 value_size;
+    const float *sinks;
+    WORD int groups() const { return kv_heads * parts; }
+    WORD int shared() const { return heads / kv_heads; }
+    WORD int first_head(int group) const { return group / parts * shared() + group % parts * 8; }
+    WORD int heads_of(int group) const { return min(8, shared() - group % parts * 8); }
+    WORD int quads() const { return int(value_size + 3) / 4; }
+};
+
+// Gathers what a block found of a piece of work, and of the token and group if it is the last one of it.
+template <class Finding>
+WORD void gather(const Finding &found, const Work &work, const Shape &shape, const Results &results, const Left &left,
+                 i32 *count, float *row) {
+    const int heads = shape.heads_of(work.group), quads = shape.quads(), chunks = work.seen.chunks();
+    const int first = shape.first_head(work.group), size = int(shape.value_size);
+    for (int at = threadIdx.x; at < heads * quads; at += blockDim.x) {
+        const int head = at / quads, c = at % quads;
+        const float *sink = shape.sinks ? shape.sinks + first + head : nullptr;
+        Weight weight;
+        const float4 sum = found.get(head, c, weight);
+        if (chunks == 1) finish_head(row + head * size, sum, weight, sink, c, size);
+        else left.put(work.chunk, head, c, sum, weight);
+    }
+    if (chunks > 1) {
+        if (!last_to_arrive(count, chunks)) return;
+        for (int at = threadIdx.x; at < heads * quads; at += blockDim.x) {
+            const int head = at / quads, c = at % quads;
+            const float *sink = shape.sinks ? shape.sinks + first + head : nullptr;
+            Weight weight;
+            const float4 sum = left.get(chunks, head, c, weight);
+            finish_head(row + head * size, sum, weight, sink, c, size);
+        }
+    }
+    __syncthreads();
+    store_heads(results, work.token, i64(first) * size, row, heads * size);
+}
+
+// `most` chunks a token, or one more. For each token and group, `left` has `room` chunks of up to eight heads, of whole
+// quads of channels, with a weight each; `counts` has a zero. `scale` and `softcap` give exponents of two.
+template <class Keys, class Values, int K_UNITS, int V_UNITS>
+__global__ void attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
+                                 i64 values_at, float *rows, i64 stride, u8 *planes, Record *plane_records, i64 heads,
+                                 i64 kv_heads, i64 key_size, i64 value_size, float scale, float softcap, i64 window,
+                                 const float *sinks, i64 causal, i64 most, i64 room, float *left, i32 *counts) {
+    typedef Walk<Keys, Values, K_UNITS, V_UNITS> Walker;
+    typedef Found<V_UNITS, Walker::WARPS> Finding;
+    DYNAMIC_SHARED(shared);
+    uint4 *queries = (uint4 *)shared;
+    float *memory = (float *)(queries + 64 * K_UNITS), *row = memory + Finding::FLOATS;
+    let_next_start();
+    const Shape shape = {int(heads), int(kv_heads), int(heads / kv_heads + 7) / 8, value_size, sinks};
+    const Results results = {{rows, planes, plane_records, nullptr, nullptr}, stride, heads * value_size};
+    // No kernel writes the step: it was there before the first one began. Nor does one of this step write to pages
+    // whose tokens all came before it, so that they are fetched while an earlier kernel is at work.
+    Dealer dealer = {step, window, causal, most, shape.groups(), 0, 0};
+    Work work;
+    bool waited = false;
+    for (int number = blockIdx.x; dealer.find(work, number); number += gridDim.x) {
+        Walker walk = {{pages, page_bytes, keys_at, values_at, key_size, value_size},
+                       step->page_table + i64(step->seq_of[work.token]) * step->max_pages,
+                       work.group / shape.parts, work.seen, {}, NOTHING, 0.f};
+        const int begin = (work.seen.first() + work.chunk) * work.seen.length;
+        const int page = max(begin, work.seen.begin) / 16 + warp();
+        const int last = (min(begin + work.seen.length, work.seen.end) - 1) / 16;
+        const bool old = 16 * page + 31 <= step->positions[work.token];
+        if (page <= last && (waited || old)) walk.start(page);
+        if (!waited) {
+            wait_for_previous();
+            if (page <= last && !old) walk.start(page);
+        }
+        waited = true;
+        const int first = shape.first_head(work.group);
+        const float power = place_queries<K_UNITS, Walker::WARPS>(queries, q + work.token * q_stride + first * key_size,
+                                                                  shape.heads_of(work.group), key_size);
+        __syncthreads();
+        walk.run(page, last, queries, {scale * power, softcap});
+        const Finding found(memory);
+        found.put(walk, Values::SCALED);
+        __syncthreads();
+        const i64 place = i64(work.token) * shape.groups() + work.group, columns = 4 * shape.quads();
+        const i64 records = room * min(8, shape.shared());
+        float *own = left + place * records * (columns + 2);
+        const Left parts = {own, (Weight *)(own + records * columns), shape.heads_of(work.group), int(columns)};
+        gather(found, work, shape, results, parts, counts + place, row);
+        __syncthreads();
+    }
+    if (!waited) wait_for_previous();
+}

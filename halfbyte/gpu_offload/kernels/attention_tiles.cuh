@@ -1,0 +1,50 @@
+// Tiles of keys and of values in shared memory, as halves: rows of C channels, 16 bytes apart, so that the eight rows of a
+// matrix lie in different banks.
+#pragma once
+#include <words.cuh>
+#include <kv_types.cuh>
+
+template <class Type, int C, int KEYS, int THREADS> struct KvTile {
+    static const int PITCH = C + 8, BYTES = 2 * KEYS * PITCH, UNITS = C / 8;
+    static_assert(C % 16 == 0 && KEYS % 16 == 0, "matrices are multiplied 16 by 16");
+
+    // Positions `first` on; those outside [begin, end), and channels that a head has not, are zeros. Types other than
+    // halves are rounded to them. A commit and a barrier must follow.
+    static WORD void fill(u16 *tile, u8 *pages, i64 page_bytes, i64 layer_at, const i32 *table, i64 head, i64 size,
+                          int first, int begin, int end) {
+        const int padded = int(padded_channels(size));
+#pragma unroll
+        for (int i = 0; i < (KEYS * UNITS + THREADS - 1) / THREADS; i++) {
+            const int at = threadIdx.x + i * THREADS, key = at / UNITS, channel = at % UNITS * 8, position = first + key;
+            if (KEYS * UNITS % THREADS && at >= KEYS * UNITS) break;
+            u16 *target = tile + key * PITCH + channel;
+            if (position < begin || position >= end || channel >= padded) {
+                *(uint4 *)target = make_uint4(0, 0, 0, 0);
+                continue;
+            }
+            const KvHead<Type> place(pages + table[position / 16] * page_bytes + layer_at, head, size);
+            if constexpr (Type::CODE_BITS == 16) begin_copy_16(target, place.row(position % 16) + 2 * channel);
+            else *(uint4 *)target = converted(place, position % 16, channel);
+        }
+    }
+
+    static WORD uint4 converted(const KvHead<Type> &place, int slot, int channel) {
+        u32 h[4];
+        Type::halves(h, Type::load(place.row(slot), channel));
+        if constexpr (Type::SCALED) {
+            const float scale = half_to_float(place.scales(slot)[channel / 32]);
+#pragma unroll
+            for (int i = 0; i < 4; i++) h[i] = floats_to_halves(low_half(h[i]) * scale, high_half(h[i]) * scale);
+        }
+        return make_uint4(h[0], h[1], h[2], h[3]);
+    }
+
+    // Operands of keys 16j .. + 15 and channels 16k .. + 15: two registers of each half of the keys.
+    static WORD void keys(u32 (&b)[4], const u16 *tile, int j, int k) {
+        load_matrices(b, tile + (16 * j + lane() / 16 * 8 + lane() % 8) * PITCH + 16 * k + lane() / 8 % 2 * 8);
+    }
+    // The same of values, with two registers of each half of the channels.
+    static WORD void values(u32 (&b)[4], const u16 *tile, int j, int k) {
+        load_matrices_transposed(b, tile + (16 * j + lane() % 16) * PITCH + 16 * k + lane() / 16 * 8);
+    }
+};

@@ -1,0 +1,113 @@
+// A warp's share of the pages of a chunk, one after the other: the largest score, weights against it, and their sums.
+#pragma once
+#include <attention_page.cuh>
+#include <attention_queries.cuh>
+#include <attention_values.cuh>
+#include <attention_work.cuh>
+
+constexpr float LOG2_E = 1.4426950408889634f;
+constexpr float NOTHING = -3e38f; // a score that weighs nothing beside any other
+constexpr float LIFT = 12.f;      // weights are up to 2^12, so that their lower halves have all bits
+
+struct KvPlace {
+    u8 *pages;
+    i64 page_bytes, keys_at, values_at, key_size, value_size;
+};
+
+struct Scoring {
+    float scale, softcap; // scale * softcap * tanh(score), without a soft cap scale * score: exponents of two
+    WORD float operator()(float score) const { return softcap == 0.f ? score * scale : softcap * tanhf(score * scale); }
+};
+
+template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
+    static const bool WIDE = Keys::WIDE || Values::WIDE;
+    static const int K_MOST = WIDE ? 1 : V_UNITS > 2 ? 2 : 4, K_BATCH = K_UNITS < K_MOST ? K_UNITS : K_MOST;
+    static const int V_MOST = WIDE || V_UNITS > 2 ? 1 : 2, V_BATCH = V_UNITS < V_MOST ? V_UNITS : V_MOST;
+    // Loads of the next page are under way while this one is worked on, where registers suffice.
+    static const bool AHEAD = K_BATCH == K_UNITS && V_BATCH == V_UNITS && !WIDE;
+    static const int WARPS = 4;
+
+    KvPlace kv;
+    const i32 *table; // pages of the sequence
+    i64 kv_head;
+    Seen seen;
+    float sums[V_UNITS][8][4], largest, total; // of head lane / 4; `total` is of this lane's tokens only
+    KeysOfPage<Keys, K_BATCH> keys;
+    ValuesOfPage<Values, V_BATCH> values;
+    KvHead<Keys> key_head;
+    KvHead<Values> value_head;
+
+    WORD void find(int page) {
+        u8 *at = kv.pages + table[page] * kv.page_bytes;
+        key_head = KvHead<Keys>(at + kv.keys_at, kv_head, kv.key_size);
+        value_head = KvHead<Values>(at + kv.values_at, kv_head, kv.value_size);
+    }
+    WORD void load_keys(int unit) { keys.load(key_head, 32 * unit, padded_channels(kv.key_size)); }
+    WORD void load_values(int unit) { values.load(value_head, 64 * unit, padded_channels(kv.value_size)); }
+    WORD bool visible(int position) const { return position >= seen.begin && position < seen.end; }
+    WORD bool whole(int page) const { return 16 * page >= seen.begin && 16 * page + 16 <= seen.end; }
+
+    WORD void start(int page) {
+        find(page);
+        if (AHEAD) load_keys(0), load_values(0);
+    }
+
+    WORD void score(float (&scores)[4], int page, const uint4 *queries) {
+        const int first = 16 * page + lane() / 4;
+        const bool shown[2] = {visible(first), visible(first + 8)};
+#pragma unroll
+        for (int u = 0; u < K_UNITS; u += K_BATCH) {
+            if (!AHEAD) load_keys(u);
+            if (!whole(page)) keys.hide(shown);
+            score_page(scores, keys, key_head, 32 * u, padded_channels(kv.key_size), queries);
+        }
+    }
+
+    // Scores become weights; sums so far are scaled to the new largest score.
+    WORD void weigh(float (&p)[4], const bool (&shown)[4], const Scoring &scoring) {
+        float peak = NOTHING;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            p[i] = shown[i] ? scoring(p[i]) : NOTHING;
+            peak = fmaxf(peak, p[i]);
+        }
+        peak = fmaxf(peak, shuffle_xor(peak, 1));
+        peak = fmaxf(fmaxf(peak, shuffle_xor(peak, 2)), largest);
+        const float factor = exp2f(largest - peak);
+        largest = peak;
+        total *= factor;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            p[i] = exp2f(p[i] - (peak - LIFT));
+            total += p[i];
+        }
+#pragma unroll
+        for (int i = 0; i < V_UNITS * 32; i++) sums[i / 32][i / 4 % 8][i % 4] *= factor;
+    }
+
+    WORD void add(const float (&p)[4], const bool (&shown)[4], const KvHead<Values> &head, bool all) {
+#pragma unroll
+        for (int w = 0; w < V_UNITS; w += V_BATCH) {
+            if (!AHEAD) load_values(w);
+            if (!all) values.hide(shown);
+            add_page(sums + w, values, p, head, 64 * w);
+        }
+    }
+
+    // Pages `page`, page + WARPS, ... up to `last`; the first one was started.
+    WORD void run(int page, int last, const uint4 *queries, Scoring scoring) {
+        for (; page <= last; page += WARPS) {
+            const int first = 16 * page + 2 * (lane() & 3);
+            const bool shown[4] = {visible(first), visible(first + 1), visible(first + 8), visible(first + 9)};
+            const bool all = whole(page), more = page + WARPS <= last;
+            const KvHead<Values> head = value_head;
+            float p[4] = {};
+            score(p, page, queries);
+            if (AHEAD && more) find(page + WARPS), load_keys(0);
+            weigh(p, shown, scoring);
+            add(p, shown, head, all);
+            if (!AHEAD && more) find(page + WARPS);
+            if (AHEAD && more) load_values(0);
+        }
+    }
+};
