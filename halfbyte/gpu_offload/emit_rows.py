@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..model import program as ir
 from .calls import Operand, Ref, StepAt, Stride, Vector
+from .emit_kv import normed_by_rope
 from .grids import columns_of, warps_for
 from .lower import Lowering
 
@@ -16,6 +17,8 @@ GATES = {name: f"Gated<{function}>" for name, function in FUNCTIONS.items()} | {
 
 
 def _norm(low: Lowering, op: ir.RmsNorm | ir.LayerNorm) -> None:
+    if isinstance(op, ir.RmsNorm) and normed_by_rope(low, op):
+        return
     if isinstance(op, ir.RmsNorm) and op.groups > 1:
         _norm_groups(low, op)
     else:

@@ -6,7 +6,7 @@ import numpy as np
 
 from halfbyte.gpu_offload.calls import Call, Data, Pages, Ref, Scratch, Sizes, StepAt, Stride, Vector
 from halfbyte.gpu_offload.device import Launch
-from halfbyte.gpu_offload.emit_kv import EMIT_KV
+from halfbyte.gpu_offload.emit import EMIT
 from halfbyte.gpu_offload.kv_pages import KvPages
 from halfbyte.gpu_offload.lower import Lowering, Target
 from halfbyte.model.kv_types import KvTypes
@@ -42,7 +42,7 @@ class Stage:
         target = Target(
             self.multiprocessors, self.device.shared_bytes, self.max_context, self.pages.page_bytes, self.pages.layout
         )
-        return Lowering(self.program, {}, target, prompt, "bytes").walk(ops, EMIT_KV)
+        return Lowering(self.program, {}, target, prompt, "bytes").walk(ops, EMIT)
 
     def run(self, batch, values, *, prompt=False, ops=None, bucket=0):
         """What the ops write, f32[T, width]; `bucket`: tokens that grids are made for, if more than there are."""

@@ -35,7 +35,7 @@ def test_a_norm_of_heads_is_done_along(device):
     stage = Stage(device, ops, widths, [KvLayer(1, 12, 12)], weights={"w": rng.standard_normal((1, 12))})
     batch = step([([1] * 3, 5, [0])], 16)
     values = random_values(rng, batch, {"q": 36})
-    found = stage.run(batch, values, ops=ops[1:], prompt=True)["r"]
+    found = stage.run(batch, values, prompt=True)["r"]
     np.testing.assert_allclose(found, stage.expected(batch, values)["r"], rtol=0, atol=2e-6)
 
 
