@@ -77,18 +77,6 @@ BACKENDS: Registry[Builder] = Registry(
 )
 
 
-def prepared(job: Job, builder: Builder) -> tuple[Job, Builder]:
-    """The job with what stays in this machine's memory, and who builds it where some of it goes to a GPU.
-
-    Raises what `placed` does.
-    """
-    if job.config.gpu_layers == 0:
-        return job, builder
-    from .offload import placed
-
-    return placed(job, builder)
-
-
 def build_cpu(job: Job) -> Executable:
     """Kernels compiled for this CPU."""
     from ..cpu_kernels.executable import build

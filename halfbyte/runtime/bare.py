@@ -17,10 +17,10 @@ from ..model import bind
 from ..model.backend import Progress
 from ..model.program import Program, StepBatch
 from ..text import build_tokenizer
-from .backends import BACKENDS, PAGE_LEN, Job, prepared
+from .backends import BACKENDS, PAGE_LEN, Job
 from .config import LoadConfig
-from .fits import check_memory
 from .gpu_layers import GpuOptions
+from .preparing import prepared
 
 
 class BareModel:
@@ -60,7 +60,6 @@ class BareModel:
             self.program = bound.program if rewrite is None else rewrite(bound.program)
             self.tokenizer = build_tokenizer(file.metadata)
             job, builder = prepared(Job(self.program, bound.weights, config, progress), BACKENDS[backend])
-            check_memory(job)
             self.executable = builder(job)
         pages = -(-window // PAGE_LEN)
         self._page_table = np.arange(pages, dtype=np.int32)[None]

@@ -136,6 +136,11 @@ class LoadConfig:
         """Tokens of a step."""
         return self.max_num_batched_tokens or STEP_TOKENS
 
+    @property
+    def gpu_options(self) -> GpuOptions:
+        """What is said of a GPU."""
+        return {"gpu_layers": self.gpu_layers, "experts_on_cpu": self.experts_on_cpu, "kv_on_cpu": self.kv_on_cpu}
+
     def _problems(self) -> Iterator[tuple[str, str]]:
         for name in _COUNTS:
             value: Any = getattr(self, name)

@@ -16,18 +16,18 @@ from ..model import bind
 from ..model.backend import Executable, Progress
 from ..text import ChatTemplate, Tokenizer, build_tokenizer
 from .adapter_loading import AdapterFile, adapter_files, load_adapters
-from .backends import BACKENDS, Builder, Job, prepared
+from .backends import BACKENDS, Builder, Job
 from .cache.disk_cache import DiskCache
 from .cache.fingerprint import fingerprint
 from .config import LoadConfig, LoadOptions
 from .draft_loading import load_proposers
 from .engine import Engine
-from .fits import check_memory
 from .golden.load_check import LoadCheck
 from .guarded import GuardedExecutable
 from .limits import EngineLimits
 from .llm import LLM
 from .origin import Origin
+from .preparing import prepared
 from .purpose import check_writes
 from .sampling.params import recommended
 from .sizes import parse_bytes
@@ -73,9 +73,8 @@ def _wire(
     bound, adapters = load_adapters(files, bind(file), str(file.metadata["general.architecture"]))
     check_writes(bound.program, file.path)
     config = _fit_context(config, bound.spec.context_length)
-    job, builder = prepared(Job(bound.program, bound.weights, config, progress), builder)
-    check_memory(job)
     defaults = recommended(file.metadata)
+    job, builder = prepared(Job(bound.program, bound.weights, config, progress), builder)
     built, tokenizer, template = _build(file, job, builder)
     try:
         origin = _origin(file, job, built)

@@ -39,17 +39,19 @@ def placed(job: Job, builder: Builder) -> tuple[Job, Builder]:
         if job.config.gpu_layers != "auto":
             raise
         log.info("gpu_layers='auto': the CPU computes all layers: %s", error)
+        check_memory(job)
         return job, builder
     try:
         offload = offloaded(job, device, device.free_bytes())
+        log.info("%s: %s", device.name, offload.split.about)
+        check_memory(offload.job)
     except BaseException:
         device.close()
         raise
-    log.info("%s: %s", device.name, offload.split.about)
-    if not offload.split.layers:
-        device.close()
-        return job, builder
-    return offload.job, offload.build
+    if offload.split.layers:
+        return offload.job, offload.build
+    device.close()
+    return job, builder
 
 
 def open_device() -> Device:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -16,67 +15,17 @@ import pytest
 import halfbyte
 from halfbyte import load
 from halfbyte.errors import ConfigError, ResourceError, UnsupportedError
-from halfbyte.model.kv_types import kv_types
 from halfbyte.runtime import backends, fits, offload
-from tests.cpu_kernels.kernel_sets import ready
-from tests.model.shares import reference_of
 from tests.model.tiny import make_tiny_gguf
+from tests.runtime.fake_gpu import put_in_place
 
 PROMPT = list(range(5, 45))
 OPTIONS = {"context": 128, "threads": 1, "max_num_seqs": 2}
 
 
-@dataclass
-class FakeDevice:
-    free: int = 1 << 40
-    name: str = "a card"
-    closed: int = 0
-    built: list[int] = field(default_factory=list)
-    room: int = 99
-    lost: bool = False
-
-    def free_bytes(self):
-        return self.free
-
-    def close(self):
-        self.closed += 1
-
-
 @pytest.fixture
 def device(monkeypatch):
-    """A card that holds `room` layers; more raise what a full one raises."""
-    made = FakeDevice()
-    ready()
-
-    def build(share, job, device):
-        layers = len({name.split(".")[1] for name in share.program.weight_names() if name.startswith("blk.")})
-        made.built.append(layers)
-        if layers > made.room:
-            raise ResourceError("a card has 5 bytes free, 905 more are needed", needed=905, free=5)
-        runner = reference_of(
-            share, job.weights, job.n_pages, max_tokens=job.config.step_tokens, kv=kv_types(job.config.kv)
-        )
-        begin = runner.begin
-
-        def checked(batch, logits):
-            if made.lost:
-                raise ResourceError("a card was lost (717); load the model again")
-            begin(batch, logits)
-
-        read = runner.read_page
-
-        def read_page(page, out):
-            if made.lost:
-                raise ResourceError("a card was lost (717); load the model again")
-            read(page, out)
-
-        runner.begin, runner.read_page = checked, read_page
-        return runner
-
-    monkeypatch.setattr(offload, "open_device", lambda: made)
-    monkeypatch.setattr(offload, "build_gpu", build)
-    monkeypatch.setattr(offload, "RESERVE", 0)
-    return made
+    return put_in_place(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -236,43 +185,11 @@ def test_memory_of_this_machine_is_asked_only_for_what_stays(path, device, monke
         assert llm.info()["backend"] == "cuda"
     with pytest.raises(ResourceError, match="the model needs"):
         load(path, **OPTIONS, gpu_layers=1)
+    assert device.closed == 2
     one, two = offload_of(path, 1).job, offload_of(path, 2).job
     assert one.host_weights > two.host_weights > 0
     assert one.host_kv_bytes == 2 * two.host_kv_bytes == 2 * one.n_pages * one.page_bytes // 3
     assert one.n_pages == two.n_pages == 8
-
-
-def test_cuts_do_not_share_what_they_keep(path, device, tmp_path):
-    marks = set()
-    for options in ({}, {"gpu_layers": 1}, {"gpu_layers": 2}, {"gpu_layers": 2, "kv_on_cpu": True}):
-        with load(path, **OPTIONS, **options) as llm:
-            marks.add(llm._engine.origin.fingerprint)
-    assert len(marks) == 4
-    with load(path, **OPTIONS, gpu_layers=2) as llm:
-        assert llm._engine.origin.fingerprint in marks
-
-
-def test_sessions_and_disk_caches_work_with_pages_of_both(path, device, tmp_path):
-    options = OPTIONS | {"gpu_layers": 2, "disk_cache": tmp_path / "cache"}
-    with load(path, **options) as llm:
-        first = llm.generate(PROMPT, max_tokens=8, temperature=0)
-    with load(path, **options) as llm:
-        again = llm.generate(PROMPT, max_tokens=8, temperature=0)
-        assert again.timings.cached_tokens == 32
-        assert again.ids == first.ids
-
-
-def test_a_lost_card_ends_requests_and_not_the_process(path, device, tmp_path):
-    with load(path, **OPTIONS, gpu_layers=2, disk_cache=tmp_path) as llm:
-        llm.generate(PROMPT, max_tokens=4)
-        device.lost = True
-        for _ in range(3):
-            with pytest.raises(ResourceError, match=r"lost .* load the model again"):
-                llm.generate(PROMPT, max_tokens=4)
-        assert llm.info()["running"] == 0
-        device.lost = False
-        assert llm.generate(PROMPT, max_tokens=4).ids
-    assert device.closed == 1
 
 
 def test_nothing_of_cuda_is_imported_by_those_who_ask_for_nothing():

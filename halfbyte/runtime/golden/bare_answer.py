@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 
 from ...model.backend import Progress
 from ..bare import BareModel
+from ..gpu_layers import GpuOptions
 from .rows import Floats, Ints
 from .tolerance import KV
 from .vectors import PROMPT_TOKENS
@@ -26,10 +27,11 @@ class BareAnswer:
         backend: str = "cpu",
         isa: str | None = None,
         progress: Progress | None = None,
+        **gpu: Unpack[GpuOptions],
     ) -> None:
         """Raises what `BareModel` does."""
         self._model = BareModel(
-            path, window=PROMPT_TOKENS, threads=threads, backend=backend, isa=isa, kv=KV, progress=progress
+            path, window=PROMPT_TOKENS, threads=threads, backend=backend, isa=isa, kv=KV, progress=progress, **gpu
         )
 
     def __call__(self, ids: Ints) -> Floats:

@@ -22,7 +22,12 @@ class LoadCheck:
         verify(self._check, self._check.before_loading())
         if not self._last:
             with BareAnswer(
-                file.path, threads=config.threads, backend=config.backend, isa=config.isa, progress=progress
+                file.path,
+                threads=config.threads,
+                backend=config.backend,
+                isa=config.isa,
+                progress=progress,
+                **config.gpu_options,
             ) as answer:
                 verify(self._check, self._check.of_kernels(answer))
 
