@@ -52,7 +52,9 @@ class Assembly:
         self.pages = KvPages(device, program.kv_layers, n_pages, kv)
         layout = self.pages.layout
         target = Target(device.multiprocessors, device.shared_bytes, context, layout.page_bytes, layout)
-        few = Sizes(min(max_tokens, FEW_TOKENS * max_seqs), min(self.most.rows, FEW_TOKENS * max_seqs), self.most.sequences)
+        few = Sizes(
+            min(max_tokens, FEW_TOKENS * max_seqs), min(self.most.rows, FEW_TOKENS * max_seqs), self.most.sequences
+        )
         lowered = {
             "decode": self._lower(target, prompt=False, products="bytes", most=few),
             "bytes": self._lower(target, prompt=True, products="bytes", most=self._upto(BYTES_PROMPT)),
@@ -62,9 +64,14 @@ class Assembly:
         self._constants = Constants(device, (call for one in lowered.values() for call in one.calls()), weights)
         adapters = 1 + max((op.adapter for op in program.ops if isinstance(op, AddScaled)), default=-1)
         capacity = Capacity(max_tokens, self.most.sequences, max(n_pages, -(-context // 16)), adapters)
-        self.steps: dict[Kind, StepImage] = {"decode": StepImage(device, capacity), "prompt": StepImage(device, capacity)}
+        self.steps: dict[Kind, StepImage] = {
+            "decode": StepImage(device, capacity),
+            "prompt": StepImage(device, capacity),
+        }
         self._buffers: list[Buffer] = []
-        self.decode = self._mode(lowered["decode"], self.steps["decode"], self._memory([lowered["decode"]]))
+        self.decode = self._mode(
+            lowered["decode"], self.steps["decode"], self._memory([lowered["decode"]]), chains=True
+        )
         prompts = [lowered["bytes"], lowered["halves"]]
         memory = self._memory(prompts)
         self._prompts = [self._mode(one, self.steps["prompt"], memory) for one in prompts]
@@ -92,7 +99,7 @@ class Assembly:
         self._buffers.append(self.device.allocate(max(n_bytes, 1)))
         return self._buffers[-1].address
 
-    def _mode(self, lowered: Lowered, step: StepImage, memory: tuple[int, int]) -> Mode:
+    def _mode(self, lowered: Lowered, step: StepImage, memory: tuple[int, int], *, chains: bool = False) -> Mode:
         values, scratch = memory
         constants = self._constants
         addresses = Addresses(
@@ -106,7 +113,7 @@ class Assembly:
             self.pages.address,
             step.address,
         )
-        return Mode(self.device, lowered, addresses)
+        return Mode(self.device, lowered, addresses, chains=chains)
 
     def _made(self, stage: Stage) -> list[str]:
         """Values that a stage makes and the host wants."""

@@ -24,7 +24,7 @@ class Border:
     def __init__(self, device: Device, width: int, most_rows: int, asked: bool) -> None:
         self.asked, self.width = asked, width
         self.whole = pinned_rows(device, most_rows, width)
-        self._parts = {kind: self.whole for kind in ("decode", "prompt")}
+        self._parts = dict.fromkeys(("decode", "prompt"), self.whole)
         self._device, self._most = device, most_rows
         self._several = False
 

@@ -90,6 +90,7 @@ def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
         [first.x, *([] if residual is None else [residual])],
         outs,
         shared=lambda sizes: shape.shared(quads_for(low.most_rows(first.x, sizes)), most),
+        ring=lambda sizes: shape.ring(quads_for(low.most_rows(first.x, sizes)), most),
     )
 
 

@@ -109,6 +109,7 @@ class GpuExecutable:
                 self._replay(number, group)
             else:
                 mode, sizes = self._assembly.mode(group), self._exact(group)
+                mode.prepare(number, sizes)
                 self._enqueue(number, group, mode, sizes)
 
     def _exact(self, group: Group) -> Sizes:
@@ -123,6 +124,7 @@ class GpuExecutable:
         key = (number if whole else ~number, sizes)
         if key not in self._recordings:
             mode = self._assembly.decode
+            mode.prepare(number, sizes)
             self._recordings[key] = self._device.record(lambda: self._enqueue(number, group, mode, sizes))
         self._recordings[key].replay()
 
@@ -223,4 +225,3 @@ class GpuExecutable:
             self._recordings.clear()
             self._borders.clear()
             self._assembly.release()
-

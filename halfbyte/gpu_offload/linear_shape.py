@@ -52,12 +52,16 @@ class TileShape:
         return blocks, -(-tokens // (4 * quads_for(tokens))), 1
 
     def stages(self, quads: int, most: int) -> int:
-        """Slots of a warp's ring: three where a block's shared memory of `most` bytes holds them."""
-        return 3 if self._shared(quads, 3) <= most else 2
+        """Slots of a warp's ring: as many as a block's shared memory of `most` bytes holds, up to three."""
+        return next((stages for stages in (3, 2) if self._shared(quads, stages) <= most), 1)
 
     def shared(self, quads: int, most: int) -> int:
         """Shared memory of a block."""
         return self._shared(quads, self.stages(quads, most))
+
+    def ring(self, quads: int, most: int) -> int:
+        """How much of it are rings."""
+        return WARPS * self.stages(quads, most) * self.unit_bytes
 
     def kernel(self, name: str, tokens: int, most: int) -> str:
         """The instance for so many tokens."""

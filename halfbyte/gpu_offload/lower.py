@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UnsupportedError
 from ..model import program as ir
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Products = Literal["bytes", "halves"]
 """How matrices are multiplied: by kernels over packed weights, or by a library over halves made of them."""
-Emit = Callable[["Lowering", ir.Op], None]
+Emit = Callable[["Lowering", Any], None]
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,10 @@ class Lowering:
         writes: Sequence[str],
         *,
         shared: Shared = 0,
+        ring: Shared = 0,
     ) -> None:
         """Append a call, and behind it one a value it writes whose other forms the kernel does not make."""
-        self.calls.append(Call(kernel, grid, threads, tuple(operands), tuple(reads), tuple(writes), shared))
+        self.calls.append(Call(kernel, grid, threads, tuple(operands), tuple(reads), tuple(writes), shared, ring))
         for value in writes:
             self.make_forms(value)
 

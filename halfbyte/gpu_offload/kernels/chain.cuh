@@ -9,9 +9,9 @@
 
 const int MOST_INSTRUCTIONS = 16, MOST_WORDS = 20;
 
-// `blocks` and `pieces` are the grid that the kernel alone would have, `next` the number of the product that follows.
+// Rows are cut into `pieces`; `next` is the number of the product that follows, or 0, and `product` says that this is one.
 struct Instruction {
-    i32 kind, blocks, pieces, next;
+    i32 kind, pieces, next, product;
     u64 words[MOST_WORDS];
     template <class T> WORD T *pointer(int i) const { return (T *)words[i]; }
     WORD i64 whole(int i) const { return i64(words[i]); }
@@ -115,14 +115,15 @@ __global__ void __launch_bounds__(32 * WARPS) chain(const Instruction *program, 
     for (int i = threadIdx.x; i < int(length) * int(sizeof(Instruction) / 8); i += blockDim.x)
         ((u64 *)list)[i] = ((const u64 *)program)[i];
     __syncthreads();
-    All::fetch(list[0].kind, list[0], room);
+    auto fetch = [&](int number) { All::fetch(list[number].kind, list[number], room); };
+    if (list[0].product) fetch(0);
+    else if (list[0].next) fetch(list[0].next);
     let_next_start();
     wait_for_previous();
     for (int i = 0; i < int(length); i++) {
         if (i) meet_all(counters, i);
         All::run(list[i].kind, list[i], room);
-        const int next = list[i].next;
-        if (next && (i == 0 || list[i - 1].next != next)) All::fetch(list[next].kind, list[next], room);
+        if (list[i].product && list[i].next) fetch(list[i].next); // the rings are free again
     }
     __syncthreads();
     if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
