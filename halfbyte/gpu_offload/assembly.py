@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ..model.program import AddScaled, Program
 from .calls import Sizes
 from .constants import Constants
 from .device import Buffer, Device
-from .groups import FEW_TOKENS, Group
+from .groups import FEW_TOKENS, Group, Kind
 from .kv_pages import KvPages
 from .lower import Lowering, Products, Target
 from .mode import Lowered, Mode, lower
@@ -25,7 +24,7 @@ BYTES_PROMPT = 48
 """Tokens of prompts up to which kernels over packed bytes take less time than a library over halves made of them."""
 READ_ROWS = 512
 """Rows of logits that a step of any program may ask for."""
-Kind = Literal["decode", "prompt"]
+KINDS: tuple[Kind, ...] = ("decode", "prompt")
 
 
 class Assembly:
@@ -52,9 +51,7 @@ class Assembly:
         self.pages = KvPages(device, program.kv_layers, n_pages, kv)
         layout = self.pages.layout
         target = Target(device.multiprocessors, device.shared_bytes, context, layout.page_bytes, layout)
-        few = Sizes(
-            min(max_tokens, FEW_TOKENS * max_seqs), min(self.most.rows, FEW_TOKENS * max_seqs), self.most.sequences
-        )
+        few = self._upto(FEW_TOKENS * max_seqs)
         lowered = {
             "decode": self._lower(target, prompt=False, products="bytes", most=few),
             "bytes": self._lower(target, prompt=True, products="bytes", most=self._upto(BYTES_PROMPT)),
@@ -64,14 +61,10 @@ class Assembly:
         self._constants = Constants(device, (call for one in lowered.values() for call in one.calls()), weights)
         adapters = 1 + max((op.adapter for op in program.ops if isinstance(op, AddScaled)), default=-1)
         capacity = Capacity(max_tokens, self.most.sequences, max(n_pages, -(-context // 16)), adapters)
-        self.steps: dict[Kind, StepImage] = {
-            "decode": StepImage(device, capacity),
-            "prompt": StepImage(device, capacity),
-        }
+        self.steps: dict[Kind, StepImage] = {kind: StepImage(device, capacity) for kind in KINDS}
         self._buffers: list[Buffer] = []
-        self.decode = self._mode(
-            lowered["decode"], self.steps["decode"], self._memory([lowered["decode"]]), chains=True
-        )
+        memory = self._memory([lowered["decode"]])
+        self.decode = self._mode(lowered["decode"], self.steps["decode"], memory, chains=True)
         prompts = [lowered["bytes"], lowered["halves"]]
         memory = self._memory(prompts)
         self._prompts = [self._mode(one, self.steps["prompt"], memory) for one in prompts]

@@ -79,9 +79,9 @@ def chained(calls: Sequence[Call | Multiply]) -> Iterator[Call | Multiply | Chai
 def _has_body(call: Call | Multiply) -> bool:
     if not isinstance(call, Call):
         return False
-    return (callable(call.kernel) and bool(call.ring)) or (
-        isinstance(call.kernel, str) and _stem(call.kernel) in BODIES
-    )
+    if isinstance(call.kernel, str):
+        return _stem(call.kernel) in BODIES
+    return bool(call.ring)
 
 
 def _stem(kernel: str) -> str:

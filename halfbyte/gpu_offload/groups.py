@@ -1,4 +1,4 @@
-"""A step's sequences in two groups: those with few new tokens, whose bits shall not change with the company, and others."""
+"""A step's sequences in two groups: those with few new tokens, whose bits no company may change, and the others."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ from .grid_tables import grid_table
 STAGING_BYTES = 64 << 20
 """Of the file at a time, twice on the host and once on the device."""
 _ALIGNED = 256
+BEHIND = 8192
+"""Bytes behind the last matrix: products fetch whole units, the last of which may reach over the end."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def pack_all(
     sizes = {name: _rounded(packed_bytes(weight, counts[name])) for name, weight in weights.items()}
     if not weights:
         return {}
-    buffer = device.allocate(sum(sizes.values()))
+    buffer = device.allocate(sum(sizes.values()) + BEHIND)
     staging = _Staging(device, max(_piece_bytes(weight) for weight in weights.values()))
     device.load({_kernel(weight) for weight in weights.values() if not family_of(weight).plain}, progress)
     packed, address = {}, buffer.address

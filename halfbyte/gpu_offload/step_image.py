@@ -18,6 +18,7 @@ HEADER = np.dtype(
         ("adapter_scales", np.uint64),
     ]
 )
+_TYPES: dict[str, type[np.generic]] = {"adapter_scales": np.float32}
 assert HEADER.fields is not None
 TOKENS_AT, ROWS_AT = HEADER.fields["tokens"][1], HEADER.fields["rows"][1]
 
@@ -33,7 +34,7 @@ class Capacity:
 
 
 class StepImage:
-    """One copy takes a step to the device: what comes last, the page table, may be long and is copied as far as used."""
+    """One copy takes a step to the device. The page table comes last: it may be long, and is copied as far as used."""
 
     def __init__(self, device: Device, capacity: Capacity) -> None:
         c = capacity
