@@ -54,9 +54,7 @@ class StepImage:
         self._image = device.pinned(at)
         self._header = self._image[: HEADER.itemsize].view(HEADER)[0:1]
         self._arrays = {
-            name: self._image[start : start + 4 * sizes[name]].view(
-                np.float32 if name == "adapter_scales" else np.int32
-            )
+            name: self._image[start : start + 4 * sizes[name]].view(_TYPES.get(name, np.int32))
             for name, start in starts.items()
         }
         self._table_at = starts["page_table"]
