@@ -84,25 +84,32 @@ def _decode(low: Lowering, op: ir.Attention) -> None:
     low.call(kernel, grid, 128, operands, (op.q,), (op.out,), shared=shared)
 
 
+def prompt_tiles(k_size: int, v_size: int) -> tuple[int, int, int]:
+    """Keys of a tile, warps of a block, and tiles of 16 queries a warp: as many as registers hold."""
+    widest = max(k_size, v_size)
+    return (64, 4, 2) if widest <= 64 else (64, 8, 1) if widest <= 128 else (32, 8, 1)
+
+
 def _prompt(low: Lowering, op: ir.Attention) -> None:
-    """A block a head and a tile of queries, of the last tokens first."""
-    at, warps = kv_of(low).places[op.layer], 8
+    """A block a head and a range of queries, of the last tokens first."""
+    at = kv_of(low).places[op.layer]
     k_size, v_size = -(-op.key_size // 16) * 16, -(-op.value_size // 16) * 16
-    keys = 64 if max(k_size, v_size) <= 128 else 32
+    keys, warps, tiles = prompt_tiles(k_size, v_size)
     operands: tuple[Operand, ...] = (
         *(StepAt(), Ref(op.q), Stride(op.q), Pages(), low.target.page_bytes, at.keys, at.values),
         *(Ref(op.out), Stride(op.out), op.heads, op.kv_heads, op.key_size, op.value_size),
         *(*_scoring(op), op.window or NO_WINDOW, 0 if op.sinks is None else Vector(op.sinks), int(op.causal)),
     )
     types = f"{CUDA_TYPES[at.types.keys]}, {CUDA_TYPES[at.types.values]}"
+    queries = 0 if tiles == 1 else warps * tiles * k_size * 32
     low.call(
-        f"attention_prompt<{types}, {k_size}, {v_size}, {keys}, {warps}>",
-        lambda sizes: (op.heads, sizes.tokens // (16 * warps) + sizes.sequences, 1),
+        f"attention_prompt<{types}, {k_size}, {v_size}, {keys}, {warps}, {tiles}>",
+        lambda sizes: (op.heads, sizes.tokens // (16 * warps * tiles) + sizes.sequences, 1),
         32 * warps,
         operands,
         (op.q,),
         (op.out,),
-        shared=2 * keys * 2 * (k_size + 8 + v_size + 8),
+        shared=2 * keys * 2 * (k_size + 8 + v_size + 8) + queries,
     )
 
 

@@ -108,7 +108,7 @@ __global__ void attention_decode(const Step *step, const float *q, i64 q_stride,
     Work work;
     bool waited = false;
     for (int number = blockIdx.x; dealer.find(work, number); number += gridDim.x) {
-        Walker walk = {{pages, page_bytes, keys_at, values_at, key_size, value_size},
+        Walker walk = {{pages, u32(page_bytes), keys_at, values_at, int(key_size), int(value_size)},
                        step->page_table + i64(step->seq_of[work.token]) * step->max_pages,
                        work.group / shape.parts, work.seen, {}, NOTHING, 0.f};
         const int begin = (work.seen.first() + work.chunk) * work.seen.length;

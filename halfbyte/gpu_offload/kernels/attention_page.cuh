@@ -12,12 +12,12 @@
 template <class Type, int UNITS> struct KeysOfPage {
     typename Type::Raw raw[UNITS][2];
 
-    WORD void load(const KvHead<Type> &head, i64 start, i64 padded) {
+    WORD void load(const KvHead<Type> &head, int start, int padded) {
 #pragma unroll
         for (int u = 0; u < UNITS; u++)
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                const i64 channel = start + 32 * u + 8 * (lane() & 3);
+                const int channel = start + 32 * u + 8 * (lane() & 3);
                 raw[u][i] = channel < padded ? Type::load(head.row(8 * i + lane() / 4), channel) : Type::zero();
             }
     }
@@ -63,8 +63,8 @@ WORD void multiply_pair(float (&c)[4], const uint4 &first, const uint4 &second, 
 
 // Adds to the scores of head g with tokens 2t, 2t + 1, 8 + 2t and 9 + 2t, in units of the query's power.
 template <class Type, int UNITS>
-WORD void score_page(float (&scores)[4], const KeysOfPage<Type, UNITS> &keys, const KvHead<Type> &head, i64 start,
-                     i64 padded, const uint4 *queries) {
+WORD void score_page(float (&scores)[4], const KeysOfPage<Type, UNITS> &keys, const KvHead<Type> &head, int start,
+                     int padded, const uint4 *queries) {
     float c[2][4] = {};
     Power power = {1.f, 1.f};
     if constexpr (Type::WIDE) power = Wide<Type>::power(keys.raw);

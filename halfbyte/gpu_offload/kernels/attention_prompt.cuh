@@ -32,14 +32,25 @@ WORD float2 load_two(const float *x, int c, int size) {
     return make_float2(c < size ? x[c] : 0.f, c + 1 < size ? x[c + 1] : 0.f);
 }
 
-// A warp's 16 queries as operands; gives the powers of rows g and g + 8. QueryRows that are not there are zeros.
-template <int C> struct Queries {
-    u32 a[C / 16][4];
+// A warp's queries as operands, 16 a tile: of one tile in registers, of more in shared memory.
+template <int C, int TILES> struct Queries {
+    static const int BYTES = TILES == 1 ? 0 : TILES * C * 32; // of a warp
+    u32 own[TILES == 1 ? C / 16 : 1][4];
+    uint4 *memory;
 
-    WORD float2 load(const float *q, i64 stride, int count, int size) {
+    WORD void get(u32 (&a)[4], int tile, int k) const {
+        if constexpr (TILES == 1) {
+            a[0] = own[k][0], a[1] = own[k][1], a[2] = own[k][2], a[3] = own[k][3];
+        } else {
+            const uint4 v = memory[(tile * (C / 16) + k) * 32 + lane()];
+            a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+        }
+    }
+
+    // Gives the powers of rows g and g + 8 of a tile. Rows that are not there are zeros.
+    WORD float2 load(int tile, const float *q, i64 stride, int count, int size) {
         const int g = lane() / 4, t = lane() & 3;
         Power powers[2];
-#pragma unroll
         for (int i = 0; i < 2; i++) {
             const float *row = q + (g + 8 * i) * stride;
             float peak = 0.f;
@@ -49,19 +60,33 @@ template <int C> struct Queries {
             }
             peak = fmaxf(peak, shuffle_xor(peak, 1));
             powers[i] = power_for(fmaxf(peak, shuffle_xor(peak, 2)));
+        }
 #pragma unroll
-            for (int k = 0; k < C / 8; k++) {
-                const float2 v = g + 8 * i < count ? load_two(row, 8 * k + 2 * t, size) : make_float2(0.f, 0.f);
-                a[k / 2][k % 2 * 2 + i] = floats_to_halves(v.x * powers[i].inverse, v.y * powers[i].inverse);
+        for (int k = 0; k < C / 16; k++) {
+            u32 a[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int row = g + i % 2 * 8, c = 16 * k + i / 2 * 8 + 2 * t;
+                const float2 v = row < count ? load_two(q + row * stride, c, size) : make_float2(0.f, 0.f);
+                const float inverse = powers[i % 2].inverse;
+                a[i] = floats_to_halves(v.x * inverse, v.y * inverse);
             }
+            if constexpr (TILES == 1) own[k][0] = a[0], own[k][1] = a[1], own[k][2] = a[2], own[k][3] = a[3];
+            else memory[(tile * (C / 16) + k) * 32 + lane()] = make_uint4(a[0], a[1], a[2], a[3]);
         }
         return make_float2(powers[0].factor, powers[1].factor);
     }
 };
 
-// What a warp knows of its 16 rows: g in [0], g + 8 in [1].
+// What a warp knows of a tile's 16 rows: g in [0], g + 8 in [1].
 template <int C, int KEYS> struct QueryRows {
     float sums[C / 8][4], largest[2], total[2];
+
+    WORD void clear() {
+#pragma unroll
+        for (int i = 0; i < C / 2; i++) sums[i / 4][i % 4] = 0.f;
+        largest[0] = largest[1] = NOTHING, total[0] = total[1] = 0.f;
+    }
 
     // Scores, exponents of two, become weights.
     WORD void weigh(float (&s)[KEYS / 8][4]) {
@@ -81,22 +106,6 @@ template <int C, int KEYS> struct QueryRows {
             for (int j = 0; j < KEYS / 8; j++) {
                 s[j][2 * r] = two_to(s[j][2 * r] - base), s[j][2 * r + 1] = two_to(s[j][2 * r + 1] - base);
                 total[r] += s[j][2 * r] + s[j][2 * r + 1];
-            }
-        }
-    }
-
-    template <class Tile> WORD void add(const float (&p)[KEYS / 8][4], const u16 *tile) {
-#pragma unroll
-        for (int j = 0; j < KEYS / 16; j++) {
-            const u32 a0 = floats_to_halves(p[2 * j][0], p[2 * j][1]), a1 = floats_to_halves(p[2 * j][2], p[2 * j][3]);
-            const u32 a2 = floats_to_halves(p[2 * j + 1][0], p[2 * j + 1][1]);
-            const u32 a3 = floats_to_halves(p[2 * j + 1][2], p[2 * j + 1][3]);
-#pragma unroll
-            for (int k = 0; k < C / 16; k++) {
-                u32 b[4];
-                Tile::values(b, tile, j, k);
-                multiply_halves(sums[2 * k], a0, a1, a2, a3, b[0], b[1]);
-                multiply_halves(sums[2 * k + 1], a0, a1, a2, a3, b[2], b[3]);
             }
         }
     }
@@ -126,79 +135,137 @@ template <int C, int KEYS> struct QueryRows {
     }
 };
 
-// Scores of the warp's queries with a tile of keys from position `first` on, as exponents of two; `row` is the position of
-// row g, and `edge` says that not every query sees every key.
-template <class Tile, int C, int KEYS>
-WORD void score_tile(float (&s)[KEYS / 8][4], const Queries<C> &queries, const u16 *tile, float2 powers, float softcap,
-                     bool edge, int first, int row, int end, i64 window) {
+// Adds to the sums of each tile of queries the values of a tile of keys, by their weights.
+template <class Tile, int C, int KEYS, int TILES>
+WORD void add_tile(QueryRows<C, KEYS> (&rows)[TILES], const float (&p)[TILES][KEYS / 8][4], const u16 *tile) {
 #pragma unroll
-    for (int j = 0; j < KEYS / 8; j++) s[j][0] = s[j][1] = s[j][2] = s[j][3] = 0.f;
+    for (int j = 0; j < KEYS / 16; j++) {
+        u32 a[TILES][4];
 #pragma unroll
-    for (int k = 0; k < C / 16; k++)
+        for (int m = 0; m < TILES; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float (&pair)[4] = p[m][2 * j + i / 2];
+                a[m][i] = floats_to_halves(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+            }
+#pragma unroll
+        for (int k = 0; k < C / 16; k++) {
+            u32 b[4];
+            Tile::values(b, tile, j, k);
+#pragma unroll
+            for (int m = 0; m < TILES; m++) {
+                multiply_halves(rows[m].sums[2 * k], a[m][0], a[m][1], a[m][2], a[m][3], b[0], b[1]);
+                multiply_halves(rows[m].sums[2 * k + 1], a[m][0], a[m][1], a[m][2], a[m][3], b[2], b[3]);
+            }
+        }
+    }
+}
+
+// Scores of a warp's queries with a tile of keys.
+template <class Tile, int C, int KEYS, int TILES>
+WORD void score_tile(float (&s)[TILES][KEYS / 8][4], const Queries<C, TILES> &queries, const u16 *tile) {
+#pragma unroll
+    for (int i = 0; i < TILES * KEYS / 2; i++) s[i / (KEYS / 2)][i / 4 % (KEYS / 8)][i % 4] = 0.f;
+#pragma unroll
+    for (int k = 0; k < C / 16; k++) {
+        u32 a[TILES][4];
+#pragma unroll
+        for (int m = 0; m < TILES; m++) queries.get(a[m], m, k);
 #pragma unroll
         for (int j = 0; j < KEYS / 16; j++) {
             u32 b[4];
-            const u32 (&a)[4] = queries.a[k];
             Tile::keys(b, tile, j, k);
-            multiply_halves(s[2 * j], a[0], a[1], a[2], a[3], b[0], b[1]);
-            multiply_halves(s[2 * j + 1], a[0], a[1], a[2], a[3], b[2], b[3]);
+#pragma unroll
+            for (int m = 0; m < TILES; m++) {
+                multiply_halves(s[m][2 * j], a[m][0], a[m][1], a[m][2], a[m][3], b[0], b[1]);
+                multiply_halves(s[m][2 * j + 1], a[m][0], a[m][1], a[m][2], a[m][3], b[2], b[3]);
+            }
         }
+    }
+}
+
+// What queries may see of keys.
+struct Sight {
+    int end;
+    bool causal;
+    i64 window;
+};
+
+// Scores become exponents of two: of keys from position `first` on with queries from `row` on.
+template <int KEYS>
+WORD void scale_scores(float (&s)[KEYS / 8][4], float2 powers, float softcap, int first, int row, const Sight &sight) {
+    const bool edge = (sight.causal && first + KEYS - 1 > row) || first + KEYS > sight.end || row + 15 - first >= sight.window;
 #pragma unroll
     for (int i = 0; i < KEYS / 2; i++) {
         float &x = s[i / 4][i % 4];
         x *= i / 2 % 2 ? powers.y : powers.x;
         if (softcap != 0.f) x = softcap * tanhf(x);
         if (!edge) continue;
-        const int key = first + i / 4 * 8 + 2 * (lane() & 3) + i % 2, own = row + i / 2 % 2 * 8;
-        if (key > own || key >= end || own - key >= window) x = NOTHING;
+        const int key = first + i / 4 * 8 + 2 * (lane() & 3) + i % 2, own = row + lane() / 4 + i / 2 % 2 * 8;
+        if ((sight.causal && key > own) || key >= sight.end || own - key >= sight.window) x = NOTHING;
     }
 }
 
-// A block takes 16 queries a warp of one head. Tiles come last first, since the last of a long sequence see most keys.
-template <class Keys, class Values, int K_SIZE, int V_SIZE, int KEYS, int WARPS>
+// A block takes 16 * TILES queries a warp of one head. Blocks of a sequence's last queries, which see most keys, begin.
+template <class Keys, class Values, int K_SIZE, int V_SIZE, int KEYS, int WARPS, int TILES>
 __global__ void attention_prompt(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
                                  i64 values_at, float *out, i64 stride, i64 heads, i64 kv_heads, i64 key_size,
                                  i64 value_size, float scale, float softcap, i64 window, const float *sinks, i64 causal) {
     typedef KvTile<Keys, K_SIZE, KEYS, 32 * WARPS> KeyTile;
     typedef KvTile<Values, V_SIZE, KEYS, 32 * WARPS> ValueTile;
+    const int PAIR = KeyTile::BYTES + ValueTile::BYTES;
     DYNAMIC_SHARED(shared);
     let_next_start();
     QueryTile own;
     // No kernel writes the step: it was there before the first one began.
-    const bool found = find_tile(own, step, gridDim.y - 1 - blockIdx.y, 16 * WARPS);
+    const bool found = find_tile(own, step, gridDim.y - 1 - blockIdx.y, 16 * TILES * WARPS);
     wait_for_previous();
     if (!found) return;
-    const i64 head = blockIdx.x, kv_head = head / (heads / kv_heads);
+    const int head = blockIdx.x, kv_head = head / int(heads / kv_heads);
     const i32 *table = step->page_table + i64(own.sequence) * step->max_pages;
-    const int end = causal ? own.position + own.count : step->seq_len[own.sequence];
-    const int begin = own.position + 1 > window ? int(own.position + 1 - window) : 0;
+    const Sight sight = {causal ? own.position + own.count : step->seq_len[own.sequence], causal != 0, window};
+    const int begin = own.position + 1 > window ? int(own.position + 1 - window) : 0, start = begin / KEYS * KEYS;
     const auto fill = [&](int first) {
-        u8 *to = shared + first / KEYS % 2 * (KeyTile::BYTES + ValueTile::BYTES);
-        KeyTile::fill((u16 *)to, pages, page_bytes, keys_at, table, kv_head, key_size, first, begin, end);
-        ValueTile::fill((u16 *)(to + KeyTile::BYTES), pages, page_bytes, values_at, table, kv_head, value_size, first, begin,
-                        end);
+        u16 *to = (u16 *)(shared + first / KEYS % 2 * PAIR);
+        i32 ids[KEYS / 16];
+#pragma unroll
+        for (int i = 0; i < KEYS / 16; i++) ids[i] = first + 16 * i < sight.end ? table[first / 16 + i] : 0;
+        KeyTile::fill(to, pages + keys_at, page_bytes, ids, kv_head, key_size, first, begin, sight.end);
+        ValueTile::fill(to + KeyTile::BYTES / 2, pages + values_at, page_bytes, ids, kv_head, value_size, first, begin,
+                        sight.end);
         commit_copies();
     };
-    fill(begin / KEYS * KEYS);
-    const int mine = 16 * warp(), count = own.count - mine, row = own.position + mine;
-    Queries<K_SIZE> queries;
-    float2 powers = queries.load(q + (own.token + mine) * q_stride + head * key_size, q_stride, count, int(key_size));
-    powers = make_float2(powers.x * scale, powers.y * scale);
-    QueryRows<V_SIZE, KEYS> rows = {{}, {NOTHING, NOTHING}, {0.f, 0.f}};
-    for (int first = begin / KEYS * KEYS; first < end; first += KEYS) {
+    fill(start);
+    const int mine = 16 * TILES * warp(), count = own.count - mine, row = own.position + mine;
+    Queries<K_SIZE, TILES> queries;
+    queries.memory = (uint4 *)(shared + 2 * PAIR + warp() * queries.BYTES);
+    QueryRows<V_SIZE, KEYS> rows[TILES];
+    float2 powers[TILES];
+    q += (own.token + mine) * q_stride + head * key_size;
+#pragma unroll
+    for (int m = 0; m < TILES; m++) {
+        powers[m] = queries.load(m, q + 16 * m * q_stride, q_stride, count - 16 * m, int(key_size));
+        powers[m] = make_float2(powers[m].x * scale, powers[m].y * scale);
+        rows[m].clear();
+    }
+    for (int first = start; first < sight.end; first += KEYS) {
         wait_for_copies<0>();
         __syncthreads();
-        if (first + KEYS < end) fill(first + KEYS);
+        if (first + KEYS < sight.end) fill(first + KEYS);
         // A warp whose queries are all before these keys, or none, goes on to the next barrier.
-        if (count <= 0 || (causal && first > row + 15)) continue;
-        const u16 *tile = (const u16 *)(shared + first / KEYS % 2 * (KeyTile::BYTES + ValueTile::BYTES));
-        const int last = causal ? row + lane() / 4 : end;
-        const bool edge = (causal && first + KEYS - 1 > row) || first + KEYS > end || row + 15 - first >= window;
-        float s[KEYS / 8][4];
-        score_tile<KeyTile, K_SIZE, KEYS>(s, queries, tile, powers, softcap, edge, first, last, end, window);
-        rows.weigh(s);
-        rows.template add<ValueTile>(s, tile + KeyTile::BYTES / 2);
+        if (count <= 0 || (causal && first > row + 16 * TILES - 1)) continue;
+        const u16 *tile = (const u16 *)(shared + first / KEYS % 2 * PAIR);
+        float s[TILES][KEYS / 8][4];
+        score_tile<KeyTile, K_SIZE, KEYS, TILES>(s, queries, tile);
+#pragma unroll
+        for (int m = 0; m < TILES; m++) {
+            scale_scores<KEYS>(s[m], powers[m], softcap, first, row + 16 * m, sight);
+            rows[m].weigh(s[m]);
+        }
+        add_tile<ValueTile, V_SIZE, KEYS, TILES>(rows, s, tile + KeyTile::BYTES / 2);
     }
-    rows.store(out + (own.token + mine) * stride + head * value_size, stride, count, int(value_size),
-               sinks ? sinks + head : nullptr);
+    out += (own.token + mine) * stride + head * value_size;
+#pragma unroll
+    for (int m = 0; m < TILES; m++)
+        rows[m].store(out + 16 * m * stride, stride, count - 16 * m, int(value_size), sinks ? sinks + head : nullptr);
 }

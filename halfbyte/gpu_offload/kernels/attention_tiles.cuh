@@ -8,23 +8,32 @@ template <class Type, int C, int KEYS, int THREADS> struct KvTile {
     static const int PITCH = C + 8, BYTES = 2 * KEYS * PITCH, UNITS = C / 8;
     static_assert(C % 16 == 0 && KEYS % 16 == 0, "matrices are multiplied 16 by 16");
 
-    // Positions `first` on; those outside [begin, end), and channels that a head has not, are zeros. Types other than
-    // halves are rounded to them. A commit and a barrier must follow.
-    static WORD void fill(u16 *tile, u8 *pages, i64 page_bytes, i64 layer_at, const i32 *table, i64 head, i64 size,
-                          int first, int begin, int end) {
-        const int padded = int(padded_channels(size));
+    // Rows that the threads copy at once, 0 where units of a row are not dealt evenly.
+    static const int STRIDE = THREADS % UNITS ? 0 : THREADS / UNITS;
+    static const bool BY_PAGE = STRIDE > 0 && 16 % (STRIDE > 0 ? STRIDE : 1) == 0;
+
+    // Positions `first` on, a multiple of 16; those outside [begin, end), and channels that a head has not, are zeros.
+    // Types other than halves are rounded to them. `pages` are those of the tile. A commit and a barrier must follow.
+    static WORD void fill(u16 *tile, u8 *layer, u32 page_bytes, const i32 (&pages)[KEYS / 16], int head, int size, int first,
+                          int begin, int end) {
+        const int padded = padded_channels(size);
+        const bool inside = first >= begin && first + KEYS <= end;
 #pragma unroll
         for (int i = 0; i < (KEYS * UNITS + THREADS - 1) / THREADS; i++) {
             const int at = threadIdx.x + i * THREADS, key = at / UNITS, channel = at % UNITS * 8, position = first + key;
             if (KEYS * UNITS % THREADS && at >= KEYS * UNITS) break;
             u16 *target = tile + key * PITCH + channel;
-            if (position < begin || position >= end || channel >= padded) {
+            if (channel >= padded || (!inside && (position < begin || position >= end))) {
                 *(uint4 *)target = make_uint4(0, 0, 0, 0);
                 continue;
             }
-            const KvHead<Type> place(pages + table[position / 16] * page_bytes + layer_at, head, size);
-            if constexpr (Type::CODE_BITS == 16) begin_copy_16(target, place.row(position % 16) + 2 * channel);
-            else *(uint4 *)target = converted(place, position % 16, channel);
+            i32 page = pages[BY_PAGE ? i * STRIDE / 16 : 0];
+#pragma unroll
+            for (int p = 1; p < KEYS / 16; p++)
+                if (!BY_PAGE && key / 16 == p) page = pages[p];
+            const KvHead<Type> place(layer + i64(page) * page_bytes, head, size);
+            if constexpr (Type::CODE_BITS == 16) begin_copy_16(target, place.row(key % 16) + 2 * channel);
+            else *(uint4 *)target = converted(place, key % 16, channel);
         }
     }
 

@@ -6,28 +6,28 @@
 // instruction, 64w + 4g .. + 3 and 64w + 32 + 4g .. + 3.
 template <class Type> struct Eight {
     static WORD int channel(int g, int j) { return 8 * g + j; }
-    static WORD typename Type::Raw load(const u8 *codes, i64 start, i64 padded) {
-        const i64 c = start + 8 * (lane() / 4);
+    static WORD typename Type::Raw load(const u8 *codes, int start, int padded) {
+        const int c = start + 8 * (lane() / 4);
         return c < padded ? Type::load(codes, c) : Type::zero();
     }
 };
 
 template <> struct Eight<KvQ8> {
     static WORD int channel(int g, int j) { return j / 4 * 32 + 4 * g + j % 4; }
-    static WORD uint2 load(const u8 *codes, i64 start, i64 padded) {
-        const i64 c = start + 4 * (lane() / 4);
+    static WORD uint2 load(const u8 *codes, int start, int padded) {
+        const int c = start + 4 * (lane() / 4);
         return make_uint2(c < padded ? *(const u32 *)(codes + c) : 0, c + 32 < padded ? *(const u32 *)(codes + c + 32) : 0);
     }
 };
 
 template <> struct Eight<KvQ4> {
     static WORD int channel(int g, int j) { return j / 4 * 32 + 4 * g + j % 4; }
-    static WORD u32 four(const u8 *codes, i64 c, i64 padded) {
+    static WORD u32 four(const u8 *codes, int c, int padded) {
         const u32 word = c < padded ? *(const u32 *)(codes + c / 8 * 4) : KvQ4::zero();
         return word >> c % 8 * 2 & 0x00ff00ff;
     }
-    static WORD u32 load(const u8 *codes, i64 start, i64 padded) {
-        const i64 c = start + 4 * (lane() / 4);
+    static WORD u32 load(const u8 *codes, int start, int padded) {
+        const int c = start + 4 * (lane() / 4);
         return four(codes, c, padded) | four(codes, c + 32, padded) << 8;
     }
 };
@@ -35,7 +35,7 @@ template <> struct Eight<KvQ4> {
 template <class Type, int UNITS> struct ValuesOfPage {
     typename Type::Raw raw[UNITS][4];
 
-    WORD void load(const KvHead<Type> &head, i64 start, i64 padded) {
+    WORD void load(const KvHead<Type> &head, int start, int padded) {
 #pragma unroll
         for (int w = 0; w < UNITS; w++)
 #pragma unroll
@@ -72,7 +72,7 @@ WORD void add_scaled(float (&c)[4], const float (&d)[4], float factor) {
 
 // Weights times the scales that tokens have in a block of channels, and the power that they were brought to size with.
 template <class Type>
-WORD uint4 scaled_weights(float &factor, const float (&p)[4], const KvHead<Type> &head, i64 block) {
+WORD uint4 scaled_weights(float &factor, const float (&p)[4], const KvHead<Type> &head, int block) {
     float x[4], peak = 0.f;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -89,7 +89,7 @@ WORD uint4 scaled_weights(float &factor, const float (&p)[4], const KvHead<Type>
 // sums[w][j]: of head g, channels (2t, j) and (2t + 1, j) of unit w, in two rows that belong together.
 template <class Type, int UNITS>
 WORD void add_page(float (*sums)[8][4], const ValuesOfPage<Type, UNITS> &values, const float (&p)[4],
-                   const KvHead<Type> &head, i64 start) {
+                   const KvHead<Type> &head, int start) {
     const uint4 plain = weights_of(p[0], p[1], p[2], p[3]);
     Power power = {1.f, 1.f};
     if constexpr (Type::WIDE) power = Wide<Type>::power(values.raw);

@@ -11,7 +11,9 @@ constexpr float LIFT = 12.f;      // weights are up to 2^12, so that their lower
 
 struct KvPlace {
     u8 *pages;
-    i64 page_bytes, keys_at, values_at, key_size, value_size;
+    u32 page_bytes;
+    i64 keys_at, values_at;
+    int key_size, value_size;
 };
 
 struct Scoring {
@@ -21,7 +23,8 @@ struct Scoring {
 
 template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
     static const bool WIDE = Keys::WIDE || Values::WIDE;
-    static const int K_MOST = WIDE ? 1 : V_UNITS > 2 ? 2 : 4, K_BATCH = K_UNITS < K_MOST ? K_UNITS : K_MOST;
+    static const bool TIGHT = V_UNITS > 2 && (Keys::SCALED || Values::SCALED);
+    static const int K_MOST = WIDE || TIGHT ? 1 : V_UNITS > 2 ? 2 : 4, K_BATCH = K_UNITS < K_MOST ? K_UNITS : K_MOST;
     static const int V_MOST = WIDE || V_UNITS > 2 ? 1 : 2, V_BATCH = V_UNITS < V_MOST ? V_UNITS : V_MOST;
     // Loads of the next page are under way while this one is worked on, where registers suffice.
     static const bool AHEAD = K_BATCH == K_UNITS && V_BATCH == V_UNITS && !WIDE;
@@ -29,7 +32,7 @@ template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
 
     KvPlace kv;
     const i32 *table; // pages of the sequence
-    i64 kv_head;
+    int kv_head;
     Seen seen;
     float sums[V_UNITS][8][4], largest, total; // of head lane / 4; `total` is of this lane's tokens only
     KeysOfPage<Keys, K_BATCH> keys;
@@ -38,7 +41,7 @@ template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
     KvHead<Values> value_head;
 
     WORD void find(int page) {
-        u8 *at = kv.pages + table[page] * kv.page_bytes;
+        u8 *at = kv.pages + i64(table[page]) * kv.page_bytes;
         key_head = KvHead<Keys>(at + kv.keys_at, kv_head, kv.key_size);
         value_head = KvHead<Values>(at + kv.values_at, kv_head, kv.value_size);
     }

@@ -7,7 +7,7 @@
 
 // A warp stores a block of 32 channels, a lane each; those behind the head's are zero.
 template <class Type> struct StoreBlock {
-    static WORD void store(const KvHead<Type> &head, int slot, i64 channel, i64 padded, float x) {
+    static WORD void store(const KvHead<Type> &head, int slot, int channel, int padded, float x) {
         float top = x, bottom = x;
         for (int mask = 16; mask; mask /= 2) {
             top = fmaxf(top, shuffle_xor(top, mask));
@@ -22,24 +22,24 @@ template <class Type> struct StoreBlock {
 };
 
 template <> struct StoreBlock<KvF16> {
-    static WORD void store(const KvHead<KvF16> &head, int slot, i64 channel, i64 padded, float x) {
+    static WORD void store(const KvHead<KvF16> &head, int slot, int channel, int padded, float x) {
         if (channel < padded) ((u16 *)head.row(slot))[channel] = float_to_half(x);
     }
 };
 
 template <> struct StoreBlock<KvF32> {
-    static WORD void store(const KvHead<KvF32> &head, int slot, i64 channel, i64 padded, float x) {
+    static WORD void store(const KvHead<KvF32> &head, int slot, int channel, int padded, float x) {
         if (channel < padded) ((float *)head.row(slot))[channel] = x;
     }
 };
 
-const i64 PART = 256; // channels of a head that a warp stores
+const int PART = 256; // channels of a head that a warp stores
 
 template <class Type>
-WORD void store_part(u8 *layer, i64 head, int slot, i64 size, i64 start, const Head &x, const Turns &turns) {
+WORD void store_part(u8 *layer, int head, int slot, int size, int start, const Head &x, const Turns &turns) {
     const KvHead<Type> place(layer, head, size);
-    const i64 end = min(kv_blocks(size) * 32, start + PART);
-    for (i64 c = start + lane(); c < end; c += 32)
+    const int end = min(kv_blocks(size) * 32, start + PART);
+    for (int c = start + lane(); c < end; c += 32)
         StoreBlock<Type>::store(place, slot, c, padded_channels(size), c < size ? turned(x, turns, c) : 0.f);
 }
 
@@ -73,12 +73,12 @@ __global__ void rope_and_store(const Step *step, const float *q, i64 q_stride, c
             const i64 i = (unit - heads) / key_parts, start = (unit - heads) % key_parts * PART;
             u8 *layer = pages + slot / 16 * page_bytes + keys_at;
             const Head head = head_of(k + token * k_stride + i * key_size, key_size, k_weight, k_eps);
-            store_part<Keys>(layer, i, int(slot % 16), key_size, start, head, turning);
+            store_part<Keys>(layer, i, slot % 16, key_size, start, head, turning);
         } else if (slot >= 0) {
             const i64 i = (unit - keys_end) / value_parts, start = (unit - keys_end) % value_parts * PART;
             u8 *layer = pages + slot / 16 * page_bytes + values_at;
             const Head head = head_of(v + token * v_stride + i * value_size, value_size, nullptr, 0.f);
-            store_part<Values>(layer, i, int(slot % 16), value_size, start, head, none);
+            store_part<Values>(layer, i, slot % 16, value_size, start, head, none);
         }
     }
 }
