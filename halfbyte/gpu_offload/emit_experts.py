@@ -9,7 +9,7 @@ from .calls import Operand, Packed, Ref, Sizes, Stride, Vector
 from .emit_linear import FLOAT_WARPS
 from .families import ROWS
 from .grids import columns_of, warps_for
-from .linear_shape import THREADS, WARPS, TileShape, quads_for
+from .linear_shape import THREADS, WARPS, TileShape
 from .lower import Lowering
 from .routed import TILE_ROWS, most_tiles, most_tokens, places_scratch, plan_scratch, sources_scratch
 
@@ -82,7 +82,9 @@ def _by_bytes(low: Lowering, ops: list[ir.ExpertLinear]) -> None:
 
     def grid(sizes: Sizes) -> tuple[int, int, int]:
         slots = most_tiles(sizes, used, first.experts)
-        return max(1, min(-(-shape.multiprocessors // slots), -(-tiles * shape.split // WARPS))), slots, 1
+        blocks = min(-(-shape.multiprocessors // slots), -(-tiles * shape.split // WARPS))
+        rows = min(most_tokens(sizes), TILE_ROWS)
+        return blocks, slots, -(-rows // (4 * shape.quads(most_tokens(sizes), most)))
 
     low.call(
         lambda sizes: shape.kernel("expert_linear", most_tokens(sizes), most),
@@ -91,7 +93,7 @@ def _by_bytes(low: Lowering, ops: list[ir.ExpertLinear]) -> None:
         operands,
         (first.x, first.route),
         [op.out for op in ops],
-        shared=lambda sizes: shape.shared(quads_for(most_tokens(sizes)), most),
+        shared=lambda sizes: shape.shared(most_tokens(sizes), most),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..model import program as ir
 from .calls import Call, Multiply, Operand, Packed, Ref, Scratch, Sizes, Stride, Vector
 from .dequantize import dequantizing
-from .linear_shape import SEGMENTS, THREADS, TileShape, quads_for
+from .linear_shape import SEGMENTS, THREADS, TileShape
 from .lower import Lowering
 
 FLOAT_TOKENS = (1, 4)
@@ -84,13 +84,13 @@ def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
     most = low.target.shared_bytes
     low.call(
         lambda sizes: shape.kernel("linear", low.most_rows(first.x, sizes), most),
-        lambda sizes: shape.grid(low.most_rows(first.x, sizes)),
+        lambda sizes: shape.grid(low.most_rows(first.x, sizes), most),
         THREADS,
         operands,
         [first.x, *([] if residual is None else [residual])],
         outs,
-        shared=lambda sizes: shape.shared(quads_for(low.most_rows(first.x, sizes)), most),
-        ring=lambda sizes: shape.ring(quads_for(low.most_rows(first.x, sizes)), most),
+        shared=lambda sizes: shape.shared(low.most_rows(first.x, sizes), most),
+        ring=lambda sizes: shape.ring(low.most_rows(first.x, sizes), most),
     )
 
 

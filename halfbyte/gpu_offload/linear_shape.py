@@ -17,7 +17,7 @@ _SPLITS = (1, 2, 4, 8, 16)
 
 
 def quads_for(tokens: int) -> int:
-    """Quads of tokens that a block takes."""
+    """Quads of tokens that a block had best take."""
     return 1 if tokens <= 4 else 2 if tokens <= 8 else 4
 
 
@@ -46,27 +46,34 @@ class TileShape:
         """Bytes of 256 columns of a tile."""
         return UNIT // self.family.columns * self.family.step_bytes
 
-    def grid(self, tokens: int) -> tuple[int, int, int]:
+    def grid(self, tokens: int, most: int) -> tuple[int, int, int]:
         """A block a multiprocessor, if there is work for as many; and blocks for all tokens."""
         blocks = min(self.multiprocessors, -(-self.tiles * self.split // WARPS))
-        return blocks, -(-tokens // (4 * quads_for(tokens))), 1
+        return blocks, -(-tokens // (4 * self.quads(tokens, most))), 1
 
-    def stages(self, quads: int, most: int) -> int:
-        """Slots of a warp's ring: as many as a block's shared memory of `most` bytes holds, up to three."""
-        return next((stages for stages in (3, 2) if self._shared(quads, stages) <= most), 1)
+    def quads(self, tokens: int, most: int) -> int:
+        """Quads of tokens that a block takes."""
+        return self._fit(tokens, most)[0]
 
-    def shared(self, quads: int, most: int) -> int:
+    def shared(self, tokens: int, most: int) -> int:
         """Shared memory of a block."""
-        return self._shared(quads, self.stages(quads, most))
+        return self._shared(*self._fit(tokens, most))
 
-    def ring(self, quads: int, most: int) -> int:
+    def ring(self, tokens: int, most: int) -> int:
         """How much of it are rings."""
-        return WARPS * self.stages(quads, most) * self.unit_bytes
+        return WARPS * self._fit(tokens, most)[1] * self.unit_bytes
 
     def kernel(self, name: str, tokens: int, most: int) -> str:
-        """The instance for so many tokens."""
+        """The instance for so many tokens, where a block has `most` bytes of shared memory."""
+        quads, stages = self._fit(tokens, most)
+        return f"{name}<{self.family.name}, {quads}, {self.split}, {stages}>"
+
+    def _fit(self, tokens: int, most: int) -> tuple[int, int]:
+        """Quads that a block takes, and slots of a warp's ring: three, or as many as there is room for."""
         quads = quads_for(tokens)
-        return f"{name}<{self.family.name}, {quads}, {self.split}, {self.stages(quads, most)}>"
+        while quads > 1 and self._shared(quads, 1) > most:
+            quads //= 2
+        return quads, next((stages for stages in (3, 2) if self._shared(quads, stages) <= most), 1)
 
     def _shared(self, quads: int, stages: int) -> int:
         parts = 0 if self.split == 1 else 2 * WARPS * 2 * quads * 32 * 4

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from halfbyte.gpu_offload.calls import Call, Count, Ref, Scratch, Sizes, StepAt, Stride, Vector
+from halfbyte.gpu_offload.calls import Call, Count, Packed, Ref, Scratch, Sizes, StepAt, Stride, Vector
 from halfbyte.gpu_offload.device import Launch
 from halfbyte.gpu_offload.emit_experts import EMIT_EXPERTS
 from halfbyte.gpu_offload.emit_rows import EMIT_ROWS
@@ -121,6 +121,8 @@ class Run:
                 return padded(self.low.program.widths[value])
             case StepAt():
                 return int(self._step[0].address)
+            case Packed(weight):
+                return self.low.packed[weight].address
             case Count(asked):
                 return int(self._counts[asked].address)
         if operand not in self._buffers:

@@ -17,7 +17,7 @@ struct ExpertMatrix {
     }
 };
 
-// Grid: (any number of blocks, tiles of the plan). What is fetched is known only when the plan may be read.
+// Grid: (any number of blocks, tiles of the plan, rows of one / (4 * QUADS)). What is fetched is known only when the plan may be read.
 template <class F, int QUADS, int SPLIT, int STAGES>
 __global__ void __launch_bounds__(32 * WARPS)
     expert_linear(const ExpertTiles *plan, const u8 *w0, i64 bytes0, i64 n0, float *out0, i64 stride0, const float *bias0,
@@ -28,6 +28,8 @@ __global__ void __launch_bounds__(32 * WARPS)
     wait_for_previous();
     if (blockIdx.y >= plan->count) return;
     const ExpertTile work = plan->tiles()[blockIdx.y];
+    const int first = work.first + int(blockIdx.z) * 4 * QUADS, end = work.first + work.rows;
+    if (first >= end) return;
     const ExpertMatrix m0 = {w0, bytes0, n0, out0, stride0, bias0}, m1 = {w1, bytes1, n1, out1, stride1, bias1};
     __shared__ Matrix matrices[MATRICES];
     if (threadIdx.x == 0) {
@@ -36,12 +38,12 @@ __global__ void __launch_bounds__(32 * WARPS)
         matrices[2] = {};
     }
     __syncthreads();
-    const int steps = steps_of<F>(columns), end = work.first + work.rows;
+    const int steps = steps_of<F>(columns);
     const Tiles tiles(matrices, nullptr, blockIdx.x, gridDim.x, SPLIT);
     Fetch<F, SPLIT, STAGES> fetch(tiles, steps, shared);
-    const Columns<QUADS> x(planes, records, padded_units(columns), work.first, end);
+    const Columns<QUADS> x(planes, records, padded_units(columns), first, end);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
-    multiply_tiles<F, QUADS, SPLIT, STAGES>(tiles, fetch, x, steps, parts, work.first, end);
+    multiply_tiles<F, QUADS, SPLIT, STAGES>(tiles, fetch, x, steps, parts, first, end);
 }
 
 // --- matrices of plain floats -------------------------------------------------------------------------------------------
