@@ -49,15 +49,17 @@ class Lowered:
 
 def lower(low: Lowering, stages: Sequence[Stage], most: Sizes) -> Lowered:
     """Lower every stage of a share, for steps of up to `most`."""
-    program = low.program
-    lowered = []
+    program, lowered, stays, first = low.program, [], dict[str, int](), 0
+    wanted = {*program.taps(), program.logits, *(name for stage in stages for name in stage.sends)}
     for stage in stages:
-        calls = low.walk(program.ops[stage.start : stage.stop], EMIT)
-        lowered.append(tuple(calls))
-    kept = {op.out for op in program.ops if isinstance(op, Receive)} | {*program.taps(), program.logits}
-    kept |= {name for stage in stages for name in stage.sends}
-    # What a stage made is read by later ones at most: all calls in a row are one life.
-    layout = lay_out(low, [call for calls in lowered for call in calls], kept, most)
+        ops = program.ops[stage.start : stage.stop]
+        lowered.append(tuple(low.walk(ops, EMIT)))
+        last = first + len(lowered[-1]) - 1
+        # What comes is copied in before a stage's first call, what the host wants is copied out behind its last.
+        stays |= {op.out: first for op in ops if isinstance(op, Receive)}
+        stays |= {name: last for op in ops if not isinstance(op, Receive) for name in op.writes() if name in wanted}
+        first = last + 1
+    layout = lay_out(low, [call for calls in lowered for call in calls], stays, most)
     return Lowered(low, tuple(lowered), layout, most)
 
 

@@ -62,9 +62,12 @@ class Layout:
     scratch_bytes: int
 
 
-def lay_out(low: Lowering, calls: Sequence[Call | Multiply], kept: set[str], sizes: Sizes) -> Layout:
-    """Room for the largest steps; values that are `kept` come from outside or are asked for when all calls have run."""
-    spans = _spans(calls, kept)
+def lay_out(low: Lowering, calls: Sequence[Call | Multiply], stays: Mapping[str, int], sizes: Sizes) -> Layout:
+    """Room for the largest steps. Values that the host brings or fetches are there at the calls of the numbers `stays`.
+
+    What a stage made is read by later ones at most: all calls in a row are one life.
+    """
+    spans = _spans(calls, stays)
     taken: list[tuple[int, int, int]] = []  # (end of life, offset, end of room)
     offsets, size = {}, 0
     for key, (start, end) in sorted(spans.items(), key=lambda item: item[1]):
@@ -96,7 +99,7 @@ def _gap(taken: list[tuple[int, int, int]], n_bytes: int) -> int:
     return offset
 
 
-def _spans(calls: Sequence[Call | Multiply], kept: set[str]) -> dict[Key, tuple[int, int]]:
+def _spans(calls: Sequence[Call | Multiply], stays: Mapping[str, int]) -> dict[Key, tuple[int, int]]:
     """First and last call that uses each form of a value."""
     spans: dict[Key, tuple[int, int]] = {}
     for index, call in enumerate(calls):
@@ -104,9 +107,9 @@ def _spans(calls: Sequence[Call | Multiply], kept: set[str]) -> dict[Key, tuple[
             if isinstance(operand, Ref):
                 key = operand.value, operand.form
                 spans[key] = spans.get(key, (index, index))[0], index
-    for key in spans:
-        if key[0] in kept:
-            spans[key] = 0, len(calls)
+    for key, (start, end) in spans.items():
+        there = stays.get(key[0], start)
+        spans[key] = min(start, there), max(end, there)
     return spans
 
 
