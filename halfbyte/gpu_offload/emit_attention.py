@@ -51,12 +51,10 @@ def chunk_room(op: ir.Attention, most: int, context: int) -> int:
     return room + room % 2
 
 
-def _whole_groups(low: Lowering, op: ir.Attention) -> bool:
-    """Whether the kernel itself can make all forms: planes, of groups of heads that are whole units of 256 columns."""
+def _whole_groups(op: ir.Attention) -> bool:
+    """Whether groups of heads are whole units of 256 columns, of which planes are made."""
     shared_by = op.heads // op.kv_heads
-    widths = (min(8, shared_by) * op.value_size, shared_by % 8 * op.value_size)
-    halves = any(low.multiplies_halves(reader) for reader in low.readers(op.out))
-    return not halves and all(width % 256 == 0 for width in widths)
+    return all(heads * op.value_size % 256 == 0 for heads in (min(8, shared_by), shared_by % 8))
 
 
 def _decode(low: Lowering, op: ir.Attention) -> None:
@@ -67,13 +65,15 @@ def _decode(low: Lowering, op: ir.Attention) -> None:
     room = chunk_room(op, most, low.target.max_context)
     k_units, v_units = _least(op.key_size, 32, (1, 2, 4, 8)), _least(op.value_size, 64, (1, 2, 4))
     record = 4 * room * heads * (-(-op.value_size // 4) * 4 + 2)
-    results = low.forms(op.out)[:4] if _whole_groups(low, op) else (Ref(op.out), Stride(op.out), 0, 0)
+    rows, stride, planes, records, halves, half_scales = low.forms(op.out)
+    together = bool(halves) or (bool(planes) and not _whole_groups(op))
+    results = (Ref(op.out) if together else rows, stride, planes, records, halves, half_scales, int(together))
     operands: tuple[Operand, ...] = (
         *(StepAt(), Ref(op.q), Stride(op.q), Pages(), low.target.page_bytes, at.keys, at.values, *results),
         *(op.heads, op.kv_heads, op.key_size, op.value_size, *_scoring(op), op.window or NO_WINDOW),
         *(0 if op.sinks is None else Vector(op.sinks), int(op.causal), most, room),
         Scratch(lambda sizes: sizes.tokens * groups * record),
-        Scratch(lambda sizes: 4 * sizes.tokens * groups, "attention counts"),
+        Scratch(lambda sizes: 4 * sizes.tokens * (groups + 1), "attention counts"),
     )
 
     def grid(sizes: Sizes) -> tuple[int, int, int]:
@@ -81,7 +81,8 @@ def _decode(low: Lowering, op: ir.Attention) -> None:
 
     kernel = f"attention_decode<{CUDA_TYPES[at.types.keys]}, {CUDA_TYPES[at.types.values]}, {k_units}, {v_units}>"
     shared = 1024 * k_units + 4 * (4 * 8 * (64 * v_units + 6) + 8 * 64 * v_units)
-    low.call(kernel, grid, 128, operands, (op.q,), (op.out,), shared=shared)
+    shared = max(shared, 4 * low.program.widths[op.out])
+    low.call(kernel, grid, 128, operands, (op.q,), (op.out,), shared=-(-shared // 16) * 16)
 
 
 def prompt_tiles(k_size: int, v_size: int) -> tuple[int, int, int]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
-from halfbyte.gpu_offload.calls import Call, Data, Pages, Ref, Scratch, Sizes, StepAt, Stride, Vector
+from halfbyte.gpu_offload.calls import Call, Count, Data, Pages, Ref, Scratch, Sizes, StepAt, Stride, Vector
 from halfbyte.gpu_offload.device import Launch
 from halfbyte.gpu_offload.emit import EMIT
 from halfbyte.gpu_offload.kv_pages import KvPages
 from halfbyte.gpu_offload.lower import Lowering, Target
+from halfbyte.gpu_offload.place import form_bytes
+from halfbyte.gpu_offload.step_image import TOKENS_AT
 from halfbyte.model.kv_types import KvTypes
-from halfbyte.model.program import Program
+from halfbyte.model.program import Linear, Program
 from halfbyte.model.reference_kv import PagedKv
 from halfbyte.model.reference_ops import OPS
 from halfbyte.model.reference_state import State
@@ -26,48 +30,60 @@ def padded(width):
 class Stage:
     """Ops of one program, with pages on the device and in NumPy."""
 
-    def __init__(self, device, ops, widths, kv_layers, *, types=None, weights=None, max_context=16 * N_PAGES):
-        self.device, self.weights = device, weights or {}
+    def __init__(self, device, ops, widths, kv_layers, *, types=None, weights=None, product=None):
+        """`product`: what the last value is for, a product of "bytes" or of "halves"; it is not computed."""
+        self.device, self.weights, self.product = device, weights or {}, product
         self.types = types or KvTypes()
-        self.program = Program(tuple(ops), widths, tuple(kv_layers), "logits", 1)
+        self.ops, last = tuple(ops), ops[-1].writes()
+        reader = (Linear(last[0], "matrix", "product"),) if product else ()
+        self.program = Program((*ops, *reader), widths, tuple(kv_layers), "logits", 1)
         self.pages = KvPages(device, self.program.kv_layers, N_PAGES, self.types)
         # As memory may be found: halves and floats that are no numbers.
         for page in range(N_PAGES):
             self.pages.write(page, np.full(self.pages.page_bytes, 0xFF, np.uint8))
         self.reference_kv = PagedKv(self.program.kv_layers, N_PAGES, 16, self.types)
-        self.max_context, self.multiprocessors = max_context, device.multiprocessors
+        self.multiprocessors = device.multiprocessors
         self.data, self.scratch = {}, {}
 
     def lowered(self, ops, prompt):
         target = Target(
-            self.multiprocessors, self.device.shared_bytes, self.max_context, self.pages.page_bytes, self.pages.layout
+            self.multiprocessors, self.device.shared_bytes, 16 * N_PAGES, self.pages.page_bytes, self.pages.layout
         )
-        return Lowering(self.program, {}, target, prompt, "bytes").walk(ops, EMIT)
+        packed = {"matrix": SimpleNamespace(family=SimpleNamespace(plain=False))}
+        return Lowering(self.program, packed, target, prompt, self.product or "bytes").walk(ops, EMIT)
 
     def run(self, batch, values, *, prompt=False, ops=None, bucket=0):
-        """What the ops write, f32[T, width]; `bucket`: tokens that grids are made for, if more than there are."""
-        calls = self.lowered(self.program.ops if ops is None else ops, prompt)
+        """What the ops write, f32[T, width] by name, and what else they make of it, bytes by name and form.
+
+        `bucket`: tokens that grids are made for, if more than there are.
+        """
+        calls = self.lowered(self.ops if ops is None else ops, prompt)
         tokens = max(bucket, len(batch.ids))
-        buffers = {name: upload(self.device, _spread(x, tokens)) for name, x in values.items()}
+        buffers = {(name, "rows"): upload(self.device, _spread(x, tokens)) for name, x in values.items()}
         step, _held = step_buffer(self.device, batch)
-        written = []
         for call in calls:
-            for name in call.writes:
-                width = self.program.widths[name]
-                buffers[name] = upload(self.device, np.full((tokens, padded(width)), np.nan, np.float32))
-                written.append(name)
+            for operand in call.operands:
+                if isinstance(operand, Ref) and (operand.value, operand.form) not in buffers:
+                    n_bytes = form_bytes(operand.form, tokens, self.program.widths[operand.value])
+                    poison = np.full(n_bytes, 0xFF, np.uint8)
+                    buffers[operand.value, operand.form] = upload(self.device, poison)
             self._launch(call, Sizes(tokens, tokens, len(batch.seq_len)), buffers, step)
-        shapes = {name: (tokens, padded(self.program.widths[name])) for name in written}
-        found = {name: download(self.device, buffers[name], np.float32, shape) for name, shape in shapes.items()}
-        for name, x in found.items():
-            assert np.isnan(x[len(batch.ids) :]).all(), f"{name}: rows of no token were written"
-        return {name: x[: len(batch.ids), : self.program.widths[name]] for name, x in found.items()}
+        found = {}
+        for (name, form), buffer in buffers.items():
+            if form != "rows":
+                found[name, form] = download(self.device, buffer, np.uint8, (buffer.n_bytes,))
+            elif name not in values:
+                width = self.program.widths[name]
+                rows = download(self.device, buffer, np.float32, (tokens, padded(width)))
+                assert np.isnan(rows[len(batch.ids) :]).all(), f"{name}: rows of no token were written"
+                found[name] = rows[: len(batch.ids), :width]
+        return found
 
     def expected(self, batch, values, ops=None):
         """The same by the reference."""
         state = State(batch, self.reference_kv, {}, {name: w.astype(np.float32) for name, w in self.weights.items()})
         state.values.update(values)
-        for op in self.program.ops if ops is None else ops:
+        for op in self.ops if ops is None else ops:
             OPS[type(op)](op, state)
         return state.values
 
@@ -76,13 +92,15 @@ class Stage:
 
         def address(operand):
             if isinstance(operand, Ref):
-                return buffers[operand.value].address
+                return buffers[operand.value, operand.form].address
             if isinstance(operand, Stride):
                 return padded(self.program.widths[operand.value])
             if isinstance(operand, Pages):
                 return self.pages.address
             if isinstance(operand, StepAt):
                 return step.address
+            if isinstance(operand, Count):
+                return step.address + TOKENS_AT
             if isinstance(operand, Data):
                 if operand not in self.data:
                     self.data[operand] = upload(self.device, np.frombuffer(operand.content, np.uint8))

@@ -9,6 +9,7 @@ from halfbyte.gpu_offload.emit_attention import chunk_room, most_chunks
 from halfbyte.model.program import Attention
 from tests.gpu_offload.attention_cases import KINDS, PAIRS, PLAIN, TYPES, attend, attention_stage, store, tokens
 from tests.gpu_offload.kv_stage import distance, random_values
+from tests.gpu_offload.planes import from_planes
 from tests.model.batches import step
 
 # Relative L2, measured: 4.3e-7 at most, where a product of many halves is summed as floats are.
@@ -98,3 +99,32 @@ def test_there_is_room_for_all_chunks(most, window):
 
 def test_few_groups_make_more_chunks():
     assert most_chunks(1) > most_chunks(8)
+
+
+UNITS = {
+    "of whole units": {"heads": 8, "kv_heads": 1, "value_size": 64},
+    "of a part of one": {"heads": 6, "kv_heads": 3, "value_size": 44},
+}
+
+
+@pytest.mark.parametrize("product", ["bytes", "halves"])
+@pytest.mark.parametrize("groups", UNITS)
+def test_other_forms_are_made_along(device, groups, product):
+    """Planes by each group of heads where they are whole units, else by the last group of a token to be done."""
+    rng = np.random.default_rng(10)
+    stage = attention_stage(device, rng, **PLAIN | UNITS[groups], product=product)
+    store(stage, rng, tokens({0: (0, 70)}))
+    batch = tokens({0: (70, 2), 1: (0, 3)})
+    values = random_values(rng, batch, {name: stage.program.widths[name] for name in "qkv"})
+    assert [call.writes for call in stage.lowered(stage.ops[1:], False)] == [("o",)]
+    found, expected = stage.run(batch, values), stage.expected(batch, values)["o"]
+    width, count = expected.shape[1], len(batch.ids)
+    if product == "bytes":
+        made, untouched = from_planes(found["o", "planes"], found["o", "records"], width)
+        assert untouched[count:].all()
+        assert (made[:count, width:] == 0).all()
+        assert distance(made[:count, :width], expected) < 1e-4
+    else:
+        halves = found["o", "halves"].view(np.float16).reshape(-1, width).astype(np.float32)
+        scales = found["o", "half_scales"].view(np.float32)
+        assert distance((halves * scales[:, None])[:count], expected) < 1e-3

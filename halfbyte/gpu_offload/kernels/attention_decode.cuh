@@ -5,10 +5,12 @@
 #pragma once
 #include <attention_gather.cuh>
 
-// Where results go: rows, and planes if every group of heads has whole units of columns.
+// Where results go. Groups of heads that are whole units of columns make their planes at once; `together` says that they
+// are not, or that the scale of a whole row is wanted: the last group of a token to be done makes other forms of its row.
 struct Results {
     Forms to;
     i64 stride, width;
+    bool together;
 };
 
 // Heads of a group, side by side in shared memory, to their columns of a token's row.
@@ -16,7 +18,7 @@ WORD void store_heads(const Results &results, i64 token, i64 column, const float
     const Forms &to = results.to;
     if (to.rows)
         for (int c = threadIdx.x; c < n; c += blockDim.x) to.rows[token * results.stride + column + c] = row[c];
-    if (!to.planes) return;
+    if (!to.planes || results.together) return;
     for (int unit = warp(); unit < n / 256; unit += blockDim.x / 32) {
         const float4 *at = (const float4 *)row + 64 * unit + lane();
         store_unit(to, int(token), int(column / 256) + unit, padded_units(results.width), at[0], at[32]);
@@ -48,6 +50,16 @@ WORD void finish_head(float *row, const float4 &sum, Weight weight, const float 
         if (4 * c + i < size) row[4 * c + i] = x[i] * factor / weight.total;
 }
 
+// The other forms of a token's row, by the last of its groups; `row` has room for all of it.
+WORD void store_together(const Results &results, i64 token, int groups, i32 *count, float *row) {
+    if (!results.together || !last_to_arrive(count, groups)) return;
+    const uint4 *from = (const uint4 *)(results.to.rows + token * results.stride);
+    for (int c = threadIdx.x; 4 * c < results.width; c += blockDim.x) ((uint4 *)row)[c] = load_fresh(from + c);
+    __syncthreads();
+    const Forms &to = results.to;
+    store_row({nullptr, to.planes, to.records, to.halves, to.half_scales}, token, row, results.width, results.stride);
+}
+
 struct Shape {
     int heads, kv_heads, parts; // query heads of a KV head are cut into parts of up to eight
     i64 value_size;
@@ -59,9 +71,9 @@ struct Shape {
     WORD int quads() const { return int(value_size + 3) / 4; }
 };
 
-// Gathers what a block found of a piece of work, and of the token and group if it is the last one of it.
+// Gathers what a block found of a piece of work, and of the token and group if it is the last one of it; says whether it is.
 template <class Finding>
-WORD void gather(const Finding &found, const Work &work, const Shape &shape, const Results &results, const Left &left,
+WORD bool gather(const Finding &found, const Work &work, const Shape &shape, const Results &results, const Left &left,
                  i32 *count, float *row) {
     const int heads = shape.heads_of(work.group), quads = shape.quads(), chunks = work.seen.chunks();
     const int first = shape.first_head(work.group), size = int(shape.value_size);
@@ -74,7 +86,7 @@ WORD void gather(const Finding &found, const Work &work, const Shape &shape, con
         else left.put(work.chunk, head, c, sum, weight);
     }
     if (chunks > 1) {
-        if (!last_to_arrive(count, chunks)) return;
+        if (!last_to_arrive(count, chunks)) return false;
         for (int at = threadIdx.x; at < heads * quads; at += blockDim.x) {
             const int head = at / quads, c = at % quads;
             const float *sink = shape.sinks ? shape.sinks + first + head : nullptr;
@@ -85,13 +97,15 @@ WORD void gather(const Finding &found, const Work &work, const Shape &shape, con
     }
     __syncthreads();
     store_heads(results, work.token, i64(first) * size, row, heads * size);
+    return true;
 }
 
 // `most` chunks a token, or one more. For each token and group, `left` has `room` chunks of up to eight heads, of whole
-// quads of channels, with a weight each; `counts` has a zero. `scale` and `softcap` give exponents of two.
+// quads of channels, with a weight each; `counts` has zeros for a token's groups, and one more. `scale` and `softcap` give exponents of two.
 template <class Keys, class Values, int K_UNITS, int V_UNITS>
 __global__ void attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
-                                 i64 values_at, float *rows, i64 stride, u8 *planes, Record *plane_records, i64 heads,
+                                 i64 values_at, float *rows, i64 stride, u8 *planes, Record *plane_records, u16 *halves,
+                                 float *half_scales, i64 together, i64 heads,
                                  i64 kv_heads, i64 key_size, i64 value_size, float scale, float softcap, i64 window,
                                  const float *sinks, i64 causal, i64 most, i64 room, float *left, i32 *counts) {
     typedef Walk<Keys, Values, K_UNITS, V_UNITS> Walker;
@@ -101,7 +115,8 @@ __global__ void attention_decode(const Step *step, const float *q, i64 q_stride,
     float *memory = (float *)(queries + 64 * K_UNITS), *row = memory + Finding::FLOATS;
     let_next_start();
     const Shape shape = {int(heads), int(kv_heads), int(heads / kv_heads + 7) / 8, value_size, sinks};
-    const Results results = {{rows, planes, plane_records, nullptr, nullptr}, stride, heads * value_size};
+    const Results results = {{rows, planes, plane_records, halves, half_scales}, stride, heads * value_size,
+                             together != 0};
     // No kernel writes the step: it was there before the first one began. Nor does one of this step write to pages
     // whose tokens all came before it, so that they are fetched while an earlier kernel is at work.
     Dealer dealer = {step, window, causal, most, shape.groups(), 0, 0};
@@ -133,7 +148,9 @@ __global__ void attention_decode(const Step *step, const float *q, i64 q_stride,
         const i64 records = room * min(8, shape.shared());
         float *own = left + place * records * (columns + 2);
         const Left parts = {own, (Weight *)(own + records * columns), shape.heads_of(work.group), int(columns)};
-        gather(found, work, shape, results, parts, counts + place, row);
+        i32 *count = counts + work.token * (shape.groups() + 1) + work.group;
+        if (gather(found, work, shape, results, parts, count, row))
+            store_together(results, work.token, shape.groups(), count + shape.groups() - work.group, (float *)shared);
         __syncthreads();
     }
     if (!waited) wait_for_previous();
