@@ -4,13 +4,13 @@
 #include <packed.cuh>
 
 // Byte i of a word with its sign. 2^23 and a number in a float's lower bits: conversions of bytes are slow.
-WORD float signed_byte(u32 word, int i) {
+WORD float float_of_byte(u32 word, int i) {
     return __uint_as_float(__byte_perm(word ^ 0x80808080u, 0x4b000000u, 0x7440 | i)) - 8388736.f;
 }
 
 // Four neighbours of a row.
 template <class Scales> WORD float4 values_of(u32 codes, const Scale &s) {
-    const float4 q = make_float4(signed_byte(codes, 0), signed_byte(codes, 1), signed_byte(codes, 2), signed_byte(codes, 3));
+    const float4 q = make_float4(float_of_byte(codes, 0), float_of_byte(codes, 1), float_of_byte(codes, 2), float_of_byte(codes, 3));
     if (!Scales::OFFSET) return make_float4(s.scale * q.x, s.scale * q.y, s.scale * q.z, s.scale * q.w);
     // The product is exact, so that fusing rounds as a file's block does.
     return make_float4(fmaf(s.scale, q.x, s.offset), fmaf(s.scale, q.y, s.offset), fmaf(s.scale, q.z, s.offset),

@@ -177,7 +177,7 @@ WORD u32 byte_of(const uint4 &words, int i) {
 }
 
 // The same with its sign.
-WORD i32 signed_byte_of(u32 word, int i) { return i32(__byte_perm(word, 0, 0x8880 | 0x1111 * i)); }
+WORD i32 signed_byte_of(u32 word, int i) { return signed_byte(word, i); }
 WORD i32 signed_byte_of(const uint2 &words, int i) { return signed_byte_of(i < 4 ? words.x : words.y, i & 3); }
 WORD i32 signed_byte_of(const uint4 &words, int i) {
     return signed_byte_of(i < 4 ? words.x : i < 8 ? words.y : i < 12 ? words.z : words.w, i & 3);

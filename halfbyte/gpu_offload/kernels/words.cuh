@@ -37,6 +37,13 @@ WORD void let_next_start() {
 #endif
 }
 
+// Byte i of a word with its sign.
+WORD i32 signed_byte(u32 word, int i) {
+    i32 value;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(value) : "r"(word), "r"(0x8880 | 0x1111 * i));
+    return value;
+}
+
 // --- halves -----------------------------------------------------------------------------------------------------------
 
 WORD float half_to_float(u16 bits) {

@@ -18,6 +18,8 @@ WORD int warp() { return threadIdx.x >> 5; }
 WORD void wait_for_previous() { emulator::fibers[emulator::current].waited = true; }
 WORD void let_next_start() {}
 
+WORD i32 signed_byte(u32 word, int i) { return i32(i8(word >> 8 * i)); }
+
 WORD float half_to_float(u16 bits) { return emulator::half_to_float(bits); }
 WORD u16 float_to_half(float value) { return emulator::float_to_half(value); }
 WORD u32 floats_to_halves(float first, float second) { return float_to_half(first) | u32(float_to_half(second)) << 16; }
