@@ -121,37 +121,38 @@ __global__ void attention_decode(const Step *step, const float *q, i64 q_stride,
     // whose tokens all came before it, so that they are fetched while an earlier kernel is at work.
     Dealer dealer = {step, window, causal, most, shape.groups(), 0, 0};
     Work work;
-    bool waited = false;
-    for (int number = blockIdx.x; dealer.find(work, number); number += gridDim.x) {
-        Walker walk = {{pages, u32(page_bytes), keys_at, values_at, int(key_size), int(value_size)},
-                       step->page_table + i64(step->seq_of[work.token]) * step->max_pages,
-                       work.group / shape.parts, work.seen, {}, NOTHING, 0.f};
-        const int begin = (work.seen.first() + work.chunk) * work.seen.length;
-        const int page = max(begin, work.seen.begin) / 16 + warp();
-        const int last = (min(begin + work.seen.length, work.seen.end) - 1) / 16;
-        const bool old = 16 * page + 31 <= step->positions[work.token];
-        if (page <= last && (waited || old)) walk.start(page);
-        if (!waited) {
-            wait_for_previous();
-            if (page <= last && !old) walk.start(page);
-        }
-        waited = true;
+    Walker walk;
+    walk.kv = {pages, u32(page_bytes), keys_at, values_at, int(key_size), int(value_size)};
+    int number = blockIdx.x;
+    bool more = dealer.find(work, number), old = false;
+    if (more) {
+        walk.take(step, work, shape.parts);
+        old = 16 * walk.page + 31 <= step->positions[work.token];
+        if (old) walk.start();
+    }
+    wait_for_previous();
+    if (more && !old) walk.start();
+    while (more) {
         const int first = shape.first_head(work.group);
         const float power = place_queries<K_UNITS, Walker::WARPS>(queries, q + work.token * q_stride + first * key_size,
-                                                                  shape.heads_of(work.group), key_size);
+                                                                  shape.heads_of(work.group), int(key_size));
         __syncthreads();
-        walk.run(page, last, queries, {scale * power, softcap});
+        walk.clear();
+        walk.run(queries, {scale * power, softcap});
         const Finding found(memory);
         found.put(walk, Values::SCALED);
+        const Work done = work;
+        // Loads of the next piece are under way while this one is gathered.
+        more = dealer.find(work, number += gridDim.x);
+        if (more) walk.take(step, work, shape.parts), walk.start();
         __syncthreads();
-        const i64 place = i64(work.token) * shape.groups() + work.group, columns = 4 * shape.quads();
+        const i64 place = i64(done.token) * shape.groups() + done.group, columns = 4 * shape.quads();
         const i64 records = room * min(8, shape.shared());
         float *own = left + place * records * (columns + 2);
-        const Left parts = {own, (Weight *)(own + records * columns), shape.heads_of(work.group), int(columns)};
-        i32 *count = counts + work.token * (shape.groups() + 1) + work.group;
-        if (gather(found, work, shape, results, parts, count, row))
-            store_together(results, work.token, shape.groups(), count + shape.groups() - work.group, (float *)shared);
+        const Left parts = {own, (Weight *)(own + records * columns), shape.heads_of(done.group), int(columns)};
+        i32 *count = counts + done.token * (shape.groups() + 1) + done.group;
+        if (gather(found, done, shape, results, parts, count, row))
+            store_together(results, done.token, shape.groups(), count + shape.groups() - done.group, (float *)shared);
         __syncthreads();
     }
-    if (!waited) wait_for_previous();
 }

@@ -50,12 +50,30 @@ template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
     WORD bool visible(int position) const { return position >= seen.begin && position < seen.end; }
     WORD bool whole(int page) const { return 16 * page >= seen.begin && 16 * page + 16 <= seen.end; }
 
-    WORD void start(int page) {
+    // The warp's pages of a piece of work are `page`, page + WARPS, ... up to `last`.
+    int page, last;
+
+    WORD void take(const Step *step, const Work &work, int parts) {
+        table = step->page_table + i64(step->seq_of[work.token]) * step->max_pages;
+        kv_head = work.group / parts, seen = work.seen;
+        const int begin = (seen.first() + work.chunk) * seen.length;
+        page = max(begin, seen.begin) / 16 + warp();
+        last = (min(begin + seen.length, seen.end) - 1) / 16;
+    }
+
+    WORD void start() {
+        if (page > last) return;
         find(page);
         if (AHEAD) load_keys(0), load_values(0);
     }
 
-    WORD void score(float (&scores)[4], int page, const uint4 *queries) {
+    WORD void clear() {
+#pragma unroll
+        for (int i = 0; i < V_UNITS * 32; i++) sums[i / 32][i / 4 % 8][i % 4] = 0.f;
+        largest = NOTHING, total = 0.f;
+    }
+
+    WORD void score(float (&scores)[4], const uint4 *queries) {
         const int first = 16 * page + lane() / 4;
         const bool shown[2] = {visible(first), visible(first + 8)};
 #pragma unroll
@@ -97,15 +115,15 @@ template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
         }
     }
 
-    // Pages `page`, page + WARPS, ... up to `last`; the first one was started.
-    WORD void run(int page, int last, const uint4 *queries, Scoring scoring) {
+    // All of them; the first one was started.
+    WORD void run(const uint4 *queries, Scoring scoring) {
         for (; page <= last; page += WARPS) {
             const int first = 16 * page + 2 * (lane() & 3);
             const bool shown[4] = {visible(first), visible(first + 1), visible(first + 8), visible(first + 9)};
             const bool all = whole(page), more = page + WARPS <= last;
             const KvHead<Values> head = value_head;
             float p[4] = {};
-            score(p, page, queries);
+            score(p, queries);
             if (AHEAD && more) find(page + WARPS), load_keys(0);
             weigh(p, shown, scoring);
             add(p, shown, head, all);
