@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..model.backend import Progress, Stage, Weight
 from ..model.kv_types import KvTypes
 from ..model.program import AddScaled, Program
-from .calls import Sizes
 from .constants import Constants
 from .device import Buffer, Device
-from .groups import FEW_TOKENS, Group, Kind
+from .groups import Group, Kind
 from .kv_pages import KvPages
-from .lower import Lowering, Products, Target
-from .mode import Lowered, Mode, lower
+from .lower import Target
+from .mode import Lowered, Mode
+from .modes import BYTES_PROMPT, largest_step, lower_modes, room
 from .packing import matrices_of, pack_all
 from .place import Addresses
 from .step_image import Capacity, StepImage
 
-BYTES_PROMPT = 48
-"""Tokens of prompts up to which kernels over packed bytes take less time than a library over halves made of them."""
-READ_ROWS = 512
-"""Rows of logits that a step of any program may ask for."""
 KINDS: tuple[Kind, ...] = ("decode", "prompt")
 
 
@@ -44,44 +40,30 @@ class Assembly:
         progress: Progress | None,
     ) -> None:
         self.program, self.stages, self.device, self.n_pages = program, stages, device, n_pages
-        self.most = Sizes(max_tokens, min(max_tokens, max(READ_ROWS, FEW_TOKENS * max_seqs)), min(max_seqs, max_tokens))
+        self.most = largest_step(max_tokens, max_seqs)
         experts = matrices_of(program)
         self._matrices = {name: weights[name] for name in experts}
         self.packed = pack_all(self._matrices, device, progress, experts)
         self.pages = KvPages(device, program.kv_layers, n_pages, kv)
         layout = self.pages.layout
         target = Target(device.multiprocessors, device.shared_bytes, context, layout.page_bytes, layout)
-        few = self._upto(FEW_TOKENS * max_seqs)
-        lowered = {
-            "decode": self._lower(target, prompt=False, products="bytes", most=few),
-            "bytes": self._lower(target, prompt=True, products="bytes", most=self._upto(BYTES_PROMPT)),
-            "halves": self._lower(target, prompt=True, products="halves", most=self.most),
-        }
-        device.load(set().union(*(one.kernels() for one in lowered.values())), progress)
-        self._constants = Constants(device, (call for one in lowered.values() for call in one.calls()), weights)
+        modes = lower_modes(program, stages, self.packed, target, max_tokens, max_seqs)
+        device.load(set().union(*(one.kernels() for one in modes)), progress)
+        self._constants = Constants(device, (call for one in modes for call in one.calls()), weights)
         adapters = 1 + max((op.adapter for op in program.ops if isinstance(op, AddScaled)), default=-1)
         capacity = Capacity(max_tokens, self.most.sequences, max(n_pages, -(-context // 16)), adapters)
         self.steps: dict[Kind, StepImage] = {kind: StepImage(device, capacity) for kind in KINDS}
         self._buffers: list[Buffer] = []
-        memory = self._memory([lowered["decode"]])
-        self.decode = self._mode(lowered["decode"], self.steps["decode"], memory, chains=True)
-        prompts = [lowered["bytes"], lowered["halves"]]
-        memory = self._memory(prompts)
-        self._prompts = [self._mode(one, self.steps["prompt"], memory) for one in prompts]
+        memory = self._memory([modes.decode])
+        self.decode = self._mode(modes.decode, self.steps["decode"], memory, chains=True)
+        memory = self._memory(modes.prompts)
+        self._prompts = [self._mode(one, self.steps["prompt"], memory) for one in modes.prompts]
         self.leaving = [self._made(stage) for stage in stages]
 
-    def _upto(self, tokens: int) -> Sizes:
-        return Sizes(*(min(most, tokens) for most in (self.most.tokens, self.most.rows, self.most.sequences)))
-
-    def _lower(self, target: Target, *, prompt: bool, products: Products, most: Sizes) -> Lowered:
-        low = Lowering(self.program, self.packed, target, prompt, products)
-        return lower(low, self.stages, most)
-
-    def _memory(self, lowered: list[Lowered]) -> tuple[int, int]:
+    def _memory(self, lowered: Sequence[Lowered]) -> tuple[int, int]:
         """Room for the values and the scratch of modes that never run at the same time; scratch begins as zeros."""
-        values = self._allocate(max(one.layout.value_bytes for one in lowered))
-        n_bytes = max(one.layout.scratch_bytes for one in lowered)
-        scratch = self._allocate(n_bytes)
+        value_bytes, n_bytes = room(lowered)
+        values, scratch = self._allocate(value_bytes), self._allocate(n_bytes)
         zeros = np.zeros(min(n_bytes, 1 << 24), np.uint8)
         for at in range(0, n_bytes, max(1, len(zeros))):
             self.device.copy_in(scratch + at, zeros[: n_bytes - at])
@@ -89,7 +71,7 @@ class Assembly:
         return values, scratch
 
     def _allocate(self, n_bytes: int) -> int:
-        self._buffers.append(self.device.allocate(max(n_bytes, 1)))
+        self._buffers.append(self.device.allocate(n_bytes))
         return self._buffers[-1].address
 
     def _mode(self, lowered: Lowered, step: StepImage, memory: tuple[int, int], *, chains: bool = False) -> Mode:

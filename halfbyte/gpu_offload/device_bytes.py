@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..model.backend import Place, Weight
+from ..model.backend import Place, Stage, Weight
 from ..model.kv_types import KvTypes
-from ..model.program import Combine, KvWrite, MoeRoute, Program
-from .families import packed_bytes
-from .packing import matrices_of
-
-MOST_LOGITS = 512
-"""Rows of logits in a step, about."""
+from ..model.program import KvWrite, Program
+from .device import Device
+from .families import family_of, packed_bytes
+from .kv_layout import kv_layout
+from .lower import Target
+from .modes import lower_modes
+from .packing import PackedMatrix, matrices_of
 
 
 @dataclass(frozen=True)
@@ -33,41 +34,35 @@ class DeviceBytes:
 
 
 def device_bytes(
-    program: Program, weights: Mapping[str, Weight], *, kv: KvTypes, slots: int, max_tokens: int
+    program: Program,
+    weights: Mapping[str, Weight],
+    device: Device,
+    *,
+    kv: KvTypes,
+    n_pages: int,
+    context: int,
+    max_tokens: int,
+    max_seqs: int,
 ) -> DeviceBytes:
-    """For `slots` tokens of keys and values and steps of `max_tokens`; buffers are guessed, and rather too large."""
+    """For steps as `executable.build` has them; buffers are those of the whole program, more than a share's."""
     experts = matrices_of(program)
+    layout = kv_layout(program.kv_layers, kv)
+    target = Target(device.multiprocessors, device.shared_bytes, context, layout.page_bytes, layout)
+    packed = {name: _unplaced(weights[name], count) for name, count in experts.items()}
+    modes = lower_modes(program, [Stage(0, len(program.ops))], packed, target, max_tokens, max_seqs)
     return DeviceBytes(
         weights={
             name: packed_bytes(weights[name], experts[name]) if name in experts else 4 * _numbers(weights[name])
             for name in program.weight_names()
         },
-        kv=[
-            slots * layer.kv_heads * kv.of(layer).token_bytes(layer.key_size, layer.value_size)
-            for layer in program.kv_layers
-        ],
-        buffers=_buffers(program, weights, max_tokens),
+        kv=[n_pages * kv_layout((layer,), kv).page_bytes for layer in program.kv_layers],
+        buffers=modes.n_bytes,
     )
 
 
-def _buffers(program: Program, weights: Mapping[str, Weight], max_tokens: int) -> int:
-    """Values of the widest layer as floats and as halves, its largest matrix as halves, and logits.
-
-    The head is multiplied with few tokens, which no halves are needed for.
-    """
-    rows: dict[str, int] = {}
-    widest: dict[str, int] = {}
-    for op in program.ops:
-        used = op.used if isinstance(op, MoeRoute) else max((rows.get(name, 1) for name in op.reads()), default=1)
-        for name in op.writes():
-            rows[name] = 1 if isinstance(op, Combine) else used
-            layer = name.rpartition(".")[0]
-            if layer:
-                widest[layer] = widest.get(layer, 0) + rows[name] * program.widths[name]
-    of_layers = {name: n for name, n in matrices_of(program).items() if weights[name].shape[0] != program.vocab_size}
-    matrices = [_numbers(weights[name]) // n for name, n in of_layers.items()]
-    values = max_tokens * max(widest.values(), default=0)
-    return 6 * values + 2 * max(matrices, default=0) + 4 * program.vocab_size * min(max_tokens, MOST_LOGITS)
+def _unplaced(weight: Weight, experts: int) -> PackedMatrix:
+    rows, columns = weight.shape
+    return PackedMatrix(weight.name, family_of(weight), rows // experts, columns, experts, address=0)
 
 
 def _numbers(weight: Weight) -> int:

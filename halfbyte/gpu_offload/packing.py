@@ -33,7 +33,7 @@ class PackedMatrix:
     columns: int
     experts: int
     address: int
-    buffer: Buffer = field(repr=False, compare=False)
+    buffer: Buffer | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_bytes(self) -> int:

@@ -14,7 +14,7 @@ from ..model.backend import Executable, Place, StagedExecutable
 from ..model.kv_types import kv_types
 from ..model.pieces import Pieces, Share, cut
 from ..model.program import Program
-from .backends import PAGE_LEN, Builder, Job, build_cpu
+from .backends import Builder, Job, build_cpu
 from .config import STEP_TOKENS
 from .fits import check_memory
 from .hybrid import Choosing, HybridExecutable
@@ -158,18 +158,27 @@ def offloaded(job: Job, device: Device, free: int) -> Offload:
     # As many pages as now, whatever is free in this machine's memory once the device has its part.
     config = replace(job.config, kv_memory=job.n_pages * job.page_bytes)
     tokens = config.max_num_batched_tokens
-    found = _split(job, free, tokens or GPU_STEP_TOKENS)
+    found = _split(job, device, free, tokens or GPU_STEP_TOKENS)
     if tokens is None:
         tokens = STEP_TOKENS if "cpu" in found.places else GPU_STEP_TOKENS
-        found = _split(job, free, tokens)
+        found = _split(job, device, free, tokens)
     pieces = cut(job.program, found.places)
     host = pieces.shares["cpu"].program if "cpu" in pieces.shares else Program((), {}, (), "", job.program.vocab_size)
     config = replace(config, max_num_batched_tokens=tokens)
     return Offload(replace(job, config=config, host=host), found, pieces, device)
 
 
-def _split(job: Job, free: int, tokens: int) -> Split:
-    config, types = job.config, kv_types(job.config.kv)
-    sizes = device_bytes(job.program, job.weights, kv=types, slots=PAGE_LEN * job.n_pages, max_tokens=tokens)
+def _split(job: Job, device: Device, free: int, tokens: int) -> Split:
+    config = job.config
+    sizes = device_bytes(
+        job.program,
+        job.weights,
+        device,
+        kv=kv_types(config.kv),
+        n_pages=job.n_pages,
+        context=config.context,
+        max_tokens=tokens,
+        max_seqs=min(config.max_num_seqs, tokens),
+    )
     kept = Kept(experts=config.experts_on_cpu, kv=config.kv_on_cpu)
     return split(job.program, config.gpu_layers, sizes=sizes, free=free, reserve=RESERVE, kept=kept)

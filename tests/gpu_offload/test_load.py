@@ -129,12 +129,22 @@ def test_a_lost_device_ends_requests_and_the_model_says_so(paths, devices):
 
 
 def test_a_small_card_gets_what_fits(paths, devices):
-    devices.settings["budget"] = 300_000
+    devices.settings["budget"] = 100_000
     with pytest.raises(ResourceError, match=r"3 layers need .* on the GPU") as found:
         load(paths["llama"], **OPTIONS, gpu_layers="all")
     assert found.value.needed > found.value.free
     info, _, _ = answers(paths["llama"], gpu_layers="auto")
     assert info["backend"] == "cpu"
+
+
+@pytest.mark.parametrize("options", [{"gpu_layers": "all"}, {"gpu_layers": 2, "kv_on_cpu": True}], ids=str)
+def test_what_is_taken_is_about_what_was_expected(options, paths, devices, monkeypatch):
+    made, cut = [], offload.offloaded
+    monkeypatch.setattr(offload, "offloaded", lambda *given: made.append(cut(*given)) or made[-1])
+    with load(paths["llama"], **OPTIONS, **options) as llm:
+        llm.logits(LONG)
+        taken = devices.settings["budget"] - devices.opened[0].free_bytes()
+        assert 0.5 * made[0].split.needed < taken < 1.05 * made[0].split.needed + 40_000
 
 
 def test_a_card_with_less_room_than_was_guessed_gets_fewer_layers(paths, devices, caplog, monkeypatch):

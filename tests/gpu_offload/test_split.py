@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,8 @@ from tests.model.shares import on_references
 from tests.model.tiny import make_tiny_gguf
 
 LAYERS = 3
+CARD = SimpleNamespace(multiprocessors=4, shared_bytes=99 << 10)
+STEP = {"n_pages": 2, "context": 32, "max_tokens": 8, "max_seqs": 2}
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +135,7 @@ def test_experts_stay_where_they_shall(models):
 
 def test_experts_on_the_cpu_make_room_for_layers(models):
     model = models["qwen3moe"]
-    sizes = device_bytes(model.program, model.weights, kv=KvTypes(), slots=64, max_tokens=8)
+    sizes = device_bytes(model.program, model.weights, CARD, kv=KvTypes(), **STEP)
     whole = split(model.program, "all", sizes=sizes, free=10**9, reserve=0)
     tight = whole.needed - 1
     assert split(model.program, "auto", sizes=sizes, free=tight, reserve=0).layers == LAYERS - 1
@@ -167,14 +171,16 @@ def test_an_adapter_goes_with_its_layer(tmp_path, models):
 def test_sizes_on_the_device(tmp_path):
     """By hand: 64 columns of q8_0 are 1 step of 16 rows, 16 * 64 codes and 2 * 16 halves of scales."""
     model = bind(open_gguf(make_tiny_gguf(tmp_path / "m.gguf", "llama", weights="q8_0", n_vocab=300)))
-    sizes = device_bytes(model.program, model.weights, kv=KvTypes("f16", "q8_0"), slots=32, max_tokens=10)
+    sizes = device_bytes(model.program, model.weights, CARD, kv=KvTypes("f16", "q8_0"), **STEP)
     step_bytes = 16 * 64 + 2 * 2 * 16
     assert sizes.weights["blk.0.attn_q.weight"] == 4 * step_bytes
     assert sizes.weights["output.weight"] == -(-300 // 16) * step_bytes
     assert sizes.weights["blk.0.attn_norm.weight"] == 4 * 64
-    assert list(sizes.kv) == [32 * 2 * (2 * 16 + 16 + 2)] * LAYERS
-    widths = sum(width for name, width in model.program.widths.items() if name.startswith("blk.2."))
-    assert sizes.buffers == 6 * 10 * widths + 2 * 64 * 128 + 4 * 300 * 10
+    assert list(sizes.kv) == [2 * 16 * 2 * (2 * 16 + 16 + 2)] * LAYERS
+    logits = 4 * 8 * 320
+    assert 2 * logits < sizes.buffers < 20 * logits
+    larger = device_bytes(model.program, model.weights, CARD, kv=KvTypes(), **STEP | {"max_tokens": 80})
+    assert 3 * sizes.buffers < larger.buffers
 
 
 @pytest.mark.parametrize("arch", ["llama", "gemma2", "qwen3moe", "gpt-oss", "lfm2"])

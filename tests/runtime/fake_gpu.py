@@ -15,6 +15,8 @@ from tests.model.shares import reference_of
 class FakeDevice:
     free: int = 1 << 40
     name: str = "a card"
+    multiprocessors: int = 100
+    shared_bytes: int = 99 << 10
     closed: int = 0
     built: list[int] = field(default_factory=list)
     room: int = 99
