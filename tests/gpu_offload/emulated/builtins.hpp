@@ -83,14 +83,11 @@ inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits)
 inline int __clz(int bits) { return bits ? __builtin_clz(unsigned(bits)) : 32; }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 
-// A selector of four bits: a byte of b:a, or with the upper bit its sign eight times.
+// Of a selector the lower three bits count: the sign that the instruction knows is not the intrinsic's.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selectors) {
     const unsigned long long bytes = (unsigned long long)b << 32 | a;
     unsigned result = 0;
-    for (int i = 0; i < 4; i++) {
-        const unsigned selector = selectors >> 4 * i & 15, byte = unsigned(bytes >> 8 * (selector & 7)) & 0xff;
-        result |= (selector & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << 8 * i;
-    }
+    for (int i = 0; i < 4; i++) result |= (unsigned(bytes >> 8 * (selectors >> 4 * i & 7)) & 0xff) << 8 * i;
     return result;
 }
 
