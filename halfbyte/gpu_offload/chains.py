@@ -14,6 +14,8 @@ from .calls import Call, Multiply, Shared, Sizes
 BODIES = {"linear": "Linear", "norm": "Normal", "elementwise": "Elementwise"}
 """Kernels that have a body there."""
 MOST_CALLS = 16
+MOST_TOKENS = 4
+"""With more, a product's registers are too many to share a kernel with others, and it is long enough to stand alone."""
 _INSTRUCTION = np.dtype(
     [("kind", np.int32), ("pieces", np.int32), ("next", np.int32), ("product", np.int32), ("words", np.uint64, 20)]
 )
@@ -41,8 +43,8 @@ class Chain:
         return max(_of(call.ring, sizes) for call in self.calls)
 
     def fits(self, sizes: Sizes, shared_bytes: int) -> bool:
-        """Whether a block has room for it."""
-        return self.shared(sizes) + _STATIC_BYTES <= shared_bytes
+        """Whether it pays, and a block has room for it."""
+        return sizes.tokens <= MOST_TOKENS and self.shared(sizes) + _STATIC_BYTES <= shared_bytes
 
     def program(self, sizes: Sizes, arguments: Sequence[Arguments]) -> NDArray[np.uint8]:
         """The instructions; `arguments` are those of each call."""

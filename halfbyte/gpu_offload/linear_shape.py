@@ -14,6 +14,8 @@ SEGMENTS = 3
 UNIT = 256
 """Columns that a warp takes at once."""
 _SPLITS = (1, 2, 4, 8, 16)
+OTHER_BYTES = 20 << 10
+"""Shared memory that is left for the rows of norms that are in one chain with products."""
 
 
 def quads_for(tokens: int) -> int:
@@ -39,7 +41,12 @@ class TileShape:
             groups = self.multiprocessors * (WARPS // split)
             return -(-self.tiles // groups) * -(-units // split)
 
-        return min(_SPLITS, key=busiest)
+        return min(_SPLITS, key=lambda split: (busiest(split), units > split, split))
+
+    @property
+    def held(self) -> bool:
+        """Whether each warp has one unit of the columns, whatever tile it works on."""
+        return -(-self.columns // UNIT) <= self.split
 
     @property
     def unit_bytes(self) -> int:
@@ -66,14 +73,15 @@ class TileShape:
     def kernel(self, name: str, tokens: int, most: int) -> str:
         """The instance for so many tokens, where a block has `most` bytes of shared memory."""
         quads, stages = self._fit(tokens, most)
-        return f"{name}<{self.family.name}, {quads}, {self.split}, {stages}>"
+        held = "true" if self.held else "false"
+        return f"{name}<{self.family.name}, {quads}, {self.split}, {stages}, {held}>"
 
     def _fit(self, tokens: int, most: int) -> tuple[int, int]:
-        """Quads that a block takes, and slots of a warp's ring: three, or as many as there is room for."""
+        """Quads that a block takes, and slots of a warp's ring: four, or as many as there is room for."""
         quads = quads_for(tokens)
         while quads > 1 and self._shared(quads, 1) > most:
             quads //= 2
-        return quads, next((stages for stages in (3, 2) if self._shared(quads, stages) <= most), 1)
+        return quads, next((stages for stages in (4, 3, 2) if self._shared(quads, stages) + OTHER_BYTES <= most), 1)
 
     def _shared(self, quads: int, stages: int) -> int:
         parts = 0 if self.split == 1 else 2 * WARPS * 2 * quads * 32 * 4

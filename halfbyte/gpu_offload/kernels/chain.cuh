@@ -31,19 +31,19 @@ WORD Forms forms_at(const Instruction &in, int i) {
 
 // Words are the arguments of the kernels of like names; those of a product begin as three matrices do.
 static_assert(sizeof(Matrix) == 5 * sizeof(u64), "a matrix is five words");
-template <class F, int QUADS, int SPLIT, int STAGES> struct Linear {
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD> struct Linear {
     static WORD Tiles tiles(const Instruction &in) {
         return Tiles((const Matrix *)in.words, in.pointer<const float>(15), blockIdx.x, gridDim.x, SPLIT);
     }
     static WORD void fetch(const Instruction &in, const Room &room) {
-        Fetch<F, SPLIT, STAGES>(tiles(in), steps_of<F>(in.whole(18)), room.ring);
+        Fetch<F, SPLIT, STAGES, HELD>(tiles(in), steps_of<F>(in.whole(18)), room.ring);
     }
     static WORD void run(const Instruction &in, const Room &room) {
         const int steps = steps_of<F>(in.whole(18)), units = padded_units(in.whole(18)), count = *in.pointer<i32>(19);
         for (int first = 0; first < count; first += 4 * QUADS) {
-            Fetch<F, SPLIT, STAGES> fetch(tiles(in), steps, room.ring, first == 0);
+            Fetch<F, SPLIT, STAGES, HELD> fetch(tiles(in), steps, room.ring, first == 0);
             const Columns<QUADS> x(in.pointer<u8>(16), in.pointer<Record>(17), units, first, count);
-            multiply_tiles<F, QUADS, SPLIT, STAGES>(tiles(in), fetch, x, steps, room.other, first, count);
+            multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles(in), fetch, x, steps, room.other, first, count);
             __syncthreads();
         }
     }
@@ -93,12 +93,18 @@ template <class Body, class... Others> struct Table<Body, Others...> {
     }
 };
 
-// All blocks meet; what they wrote before, all may read afterwards. `counter` counts from 0 through a launch.
-WORD void meet_all(u32 *counter, int round) {
+// All blocks meet; what they wrote before, all may read afterwards. In two parts: what is fetched in between does not
+// keep this block's own writes from being seen. `counter` counts from 0 through a launch.
+WORD void arrive(u32 *counter) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
         atomicAdd(counter, 1u);
+    }
+}
+
+WORD void wait_for_all(const u32 *counter, int round) {
+    if (threadIdx.x == 0) {
         while (load_again(counter) < u32(round) * gridDim.x) {}
         __threadfence();
     }
@@ -121,10 +127,10 @@ __global__ void __launch_bounds__(32 * WARPS) chain(const Instruction *program, 
     let_next_start();
     wait_for_previous();
     for (int i = 0; i < int(length); i++) {
-        if (i) meet_all(counters, i);
         All::run(list[i].kind, list[i], room);
+        arrive(counters);
         if (list[i].product && list[i].next) fetch(list[i].next); // the rings are free again
+        if (i + 1 < int(length)) wait_for_all(counters, i + 1);
     }
-    __syncthreads();
     if (threadIdx.x == 0 && atomicAdd(counters + 1, 1u) == gridDim.x - 1) counters[0] = counters[1] = 0;
 }

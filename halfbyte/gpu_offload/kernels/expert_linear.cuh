@@ -18,7 +18,7 @@ struct ExpertMatrix {
 };
 
 // Grid: (any number of blocks, tiles of the plan, rows of one / (4 * QUADS)). What is fetched is known only when the plan may be read.
-template <class F, int QUADS, int SPLIT, int STAGES>
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD>
 __global__ void __launch_bounds__(32 * WARPS)
     expert_linear(const ExpertTiles *plan, const u8 *w0, i64 bytes0, i64 n0, float *out0, i64 stride0, const float *bias0,
                   const u8 *w1, i64 bytes1, i64 n1, float *out1, i64 stride1, const float *bias1, const u8 *planes,
@@ -40,10 +40,10 @@ __global__ void __launch_bounds__(32 * WARPS)
     __syncthreads();
     const int steps = steps_of<F>(columns);
     const Tiles tiles(matrices, nullptr, blockIdx.x, gridDim.x, SPLIT);
-    Fetch<F, SPLIT, STAGES> fetch(tiles, steps, shared);
+    Fetch<F, SPLIT, STAGES, HELD> fetch(tiles, steps, shared);
     const Columns<QUADS> x(planes, records, padded_units(columns), first, end);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
-    multiply_tiles<F, QUADS, SPLIT, STAGES>(tiles, fetch, x, steps, parts, first, end);
+    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, x, steps, parts, first, end);
 }
 
 // --- matrices of plain floats -------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 //
 // Blocks take tiles of 16 rows in turn. SPLIT warps share a tile's columns, units of 256 in turn, always the same ones, and
 // fetch them through rings of their own in shared memory, ahead of their work, and before the kernel has ended that makes
-// x. Codes and activations are bytes, so what a matrix instruction sums is exact; where scales are whole numbers too, all
+// x. What a warp reads of x stays in its registers for all tiles if it is one unit (HELD), else for two. Codes and activations are bytes, so what a matrix instruction sums is exact; where scales are whole numbers too, all
 // of a unit is. Floats are added unit after unit, and then the warps' sums in their order. None of that depends on which
 // other tokens there are, or how many.
 #pragma once
@@ -55,6 +55,21 @@ template <int QUADS> struct Columns {
     }
 };
 
+// A unit of x in registers.
+template <int QUADS> struct Held {
+    uint2 planes[QUADS][8];
+    const Record *records[QUADS];
+    WORD void load(const Columns<QUADS> &x, int unit) {
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+            records[q] = x.records[q] + unit * 4;
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                planes[q][i] = x.there[q] ? x.planes[q][(unit * 8 + i) * 32] : make_uint2(0, 0);
+        }
+    }
+};
+
 // What a unit gives before factors of rows and tokens: of rows g and g + 8 and token t of each quad.
 template <bool WHOLE, int QUADS> struct UnitSums {
     i32 upper[QUADS][2] = {}, lower[QUADS][2] = {}, offset[QUADS][2] = {};
@@ -79,13 +94,12 @@ template <int QUADS> struct UnitSums<false, QUADS> {
 // Add the products of a group with codes `a`, of number `group` in the step and `at` in the unit.
 template <class F, int QUADS>
 WORD void add_group(UnitSums<F::Scales::WHOLE, QUADS> &sums, const u32 (&a)[4], const typename F::Scales::Row (&rows)[2],
-                    int group, const Columns<QUADS> &x, int unit, int at) {
+                    int group, const Held<QUADS> &x, int at) {
     typedef typename F::Scales Scales;
 #pragma unroll
     for (int q = 0; q < QUADS; q++) {
-        uint2 b = make_uint2(0, 0);
-        if (x.there[q]) b = x.planes[q][(unit * 8 + at) * 32];
-        const Record &record = x.records[q][unit * 4];
+        const uint2 b = x.planes[q][at];
+        const Record &record = *x.records[q];
 #pragma unroll
         for (int half = 0; half < (Scales::HALVES ? 2 : 1); half++) {
             i32 c[4] = {0, 0, 0, 0};
@@ -102,7 +116,7 @@ WORD void add_group(UnitSums<F::Scales::WHOLE, QUADS> &sums, const u32 (&a)[4], 
 
 // Add the products of a unit, of which `steps` steps are there, to the sums of rows g and g + 8 and token t.
 template <class F, int QUADS>
-WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Columns<QUADS> &x, int unit) {
+WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Held<QUADS> &x) {
     typedef typename F::Scales Scales;
     const int g = lane() >> 2;
     UnitSums<Scales::WHOLE, QUADS> parts;
@@ -116,15 +130,15 @@ WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Col
             u32 a[2][4];
             F::read(a, step, pair, lane());
             const int at = i * 2 * F::PAIRS + 2 * pair;
-            add_group<F, QUADS>(parts, a[0], rows, 2 * pair, x, unit, at);
-            add_group<F, QUADS>(parts, a[1], rows, 2 * pair + 1, x, unit, at + 1);
+            add_group<F, QUADS>(parts, a[0], rows, 2 * pair, x, at);
+            add_group<F, QUADS>(parts, a[1], rows, 2 * pair + 1, x, at + 1);
         }
     }
 #pragma unroll
     for (int q = 0; q < QUADS; q++)
 #pragma unroll
         for (int r = 0; r < 2; r++)
-            sums[q][r] = fmaf(x.records[q][unit * 4].scale, parts.of(q, r, rows[r], Scales::OFFSET), sums[q][r]);
+            sums[q][r] = fmaf(x.records[q]->scale, parts.of(q, r, rows[r], Scales::OFFSET), sums[q][r]);
 }
 
 // Store a lane's sums of a tile.
@@ -171,27 +185,32 @@ struct Tiles {
 #pragma unroll
         for (int i = 0; i < MATRICES; i++) total += m[i].tiles();
     }
-    WORD bool there() const { return tile < total; }
-    WORD void next() { tile += stride; }
+    // The tile itself, or the one behind it.
+    WORD bool there(int behind = 0) const { return tile + behind * stride < total; }
+    WORD void next(int n) { tile += n * stride; }
     // The number of the matrix that the tile is of, and of the tile in it.
-    WORD int matrix(int &of_it) const {
-        of_it = tile;
+    WORD int matrix(int &of_it, int behind = 0) const {
+        of_it = tile + behind * stride;
         int i = 0;
         for (; i < MATRICES - 1 && of_it >= matrices[i].tiles(); i++) of_it -= matrices[i].tiles();
         return i;
     }
 };
 
-// The fetching of a warp: its units of one tile after another, into STAGES slots in turn.
-template <class F, int SPLIT, int STAGES> struct Fetch {
+// How many tiles a group of warps does side by side.
+template <bool HELD> WORD constexpr int side_by_side() { return HELD ? 1 : 2; }
+
+// The fetching of a warp into STAGES slots in turn: its units in order, of each those of the tiles side by side.
+template <class F, int SPLIT, int STAGES, bool HELD> struct Fetch {
     Tiles tiles;
-    int units, unit, slot;
+    int units, unit, beside, slot;
     i64 tile_bytes;
     u8 *ring;
-    const u8 *at;
+    const u8 *at[2];
 
     // `started`: the copies that are under way from the beginning were begun by another one like this.
-    WORD Fetch(const Tiles &t, int steps, u8 *shared, bool started = false) : tiles(t), unit(warp() % SPLIT), slot(0) {
+    WORD Fetch(const Tiles &t, int steps, u8 *shared, bool started = false)
+        : tiles(t), unit(warp() % SPLIT), beside(0), slot(0) {
         units = (steps + Unit<F>::STEPS - 1) / Unit<F>::STEPS, tile_bytes = i64(steps) * F::STEP_BYTES;
         ring = shared + warp() * STAGES * Unit<F>::BYTES;
         find();
@@ -199,49 +218,71 @@ template <class F, int SPLIT, int STAGES> struct Fetch {
         for (int i = 0; i < STAGES - 1; i++) next(started);
     }
     WORD void find() {
-        int tile;
-        const int i = tiles.matrix(tile);
-        at = tiles.matrices[i].weights + tile * tile_bytes + unit * Unit<F>::BYTES;
+#pragma unroll
+        for (int i = 0; i < side_by_side<HELD>(); i++) {
+            int tile;
+            const int matrix = tiles.matrix(tile, i);
+            at[i] = tiles.matrices[matrix].weights + tile * tile_bytes + unit * Unit<F>::BYTES;
+        }
     }
     WORD void next(bool started = false) {
         if (!started) {
-            if (unit < units && tiles.there()) fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, at);
+            if (unit < units && tiles.there())
+                fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, HELD || !beside ? at[0] : at[1]);
             commit_copies();
         }
         slot = slot + 1 == STAGES ? 0 : slot + 1;
-        unit += SPLIT, at += SPLIT * Unit<F>::BYTES;
-        if (unit >= units) unit = warp() % SPLIT, tiles.next(), find();
+        if (!HELD && !beside && tiles.there(1)) {
+            beside = 1;
+            return;
+        }
+        beside = 0, unit += SPLIT;
+#pragma unroll
+        for (int i = 0; i < side_by_side<HELD>(); i++) at[i] += SPLIT * Unit<F>::BYTES;
+        if (unit >= units) unit = warp() % SPLIT, tiles.next(side_by_side<HELD>()), find();
     }
 };
 
 // All tiles of a group of warps, for tokens from `first` on, of which there are `count`.
-template <class F, int QUADS, int SPLIT, int STAGES>
-WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES> &fetch, const Columns<QUADS> &x, int steps, float *parts,
-                         int first, int count) {
-    int reading = 0;
-    for (int round = 0; tiles.there(); tiles.next(), round++) {
-        float sums[QUADS][2] = {};
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD>
+WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, const Columns<QUADS> &x, int steps,
+                         float *parts, int first, int count) {
+    const int beside = side_by_side<HELD>();
+    Held<QUADS> held;
+    if (HELD && warp() % SPLIT < fetch.units) held.load(x, warp() % SPLIT);
+    int reading = 0, round = 0;
+    for (; tiles.there(); tiles.next(beside)) {
+        float sums[beside][QUADS][2] = {};
         for (int unit = warp() % SPLIT; unit < fetch.units; unit += SPLIT) {
-            fetch.next();
-            wait_for_copies<STAGES - 1>();
-            __syncwarp();
-            add_unit<F, QUADS>(sums, fetch.ring + reading * Unit<F>::BYTES, steps - unit * Unit<F>::STEPS, x, unit);
-            __syncwarp();
-            reading = reading + 1 == STAGES ? 0 : reading + 1;
+            if (!HELD) held.load(x, unit);
+#pragma unroll
+            for (int i = 0; i < beside; i++) {
+                if (i && !tiles.there(i)) break;
+                fetch.next();
+                wait_for_copies<STAGES - 1>();
+                __syncwarp();
+                add_unit<F, QUADS>(sums[i], fetch.ring + reading * Unit<F>::BYTES, steps - unit * Unit<F>::STEPS, held);
+                __syncwarp();
+                reading = reading + 1 == STAGES ? 0 : reading + 1;
+            }
         }
-        // Warps add up in turn, each time from the other of two places, so that nobody waits for those who read.
-        add_warps<QUADS, SPLIT>(sums, parts + round % 2 * WARPS * 2 * QUADS * 32, round % SPLIT);
-        if (warp() % SPLIT != round % SPLIT) continue;
-        int tile;
-        const int i = tiles.matrix(tile);
-        store_tile<QUADS>(sums, tiles.matrices[i], i ? nullptr : tiles.residual, tile, first, count);
+#pragma unroll
+        for (int i = 0; i < beside; i++, round++) {
+            if (i && !tiles.there(i)) break;
+            // Warps add up in turn, each time from the other of two places, so that nobody waits for those who read.
+            add_warps<QUADS, SPLIT>(sums[i], parts + round % 2 * WARPS * 2 * QUADS * 32, round % SPLIT);
+            if (warp() % SPLIT != round % SPLIT) continue;
+            int tile;
+            const int matrix = tiles.matrix(tile, i);
+            store_tile<QUADS>(sums[i], tiles.matrices[matrix], matrix ? nullptr : tiles.residual, tile, first, count);
+        }
     }
 }
 
 template <class F> WORD int steps_of(i64 columns) { return int(columns + F::COLUMNS - 1) / F::COLUMNS; }
 
 // Grid: any number of blocks, (tokens / (4 * QUADS)).
-template <class F, int QUADS, int SPLIT, int STAGES>
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD>
 __global__ void __launch_bounds__(32 * WARPS)
     linear(const u8 *w0, i64 n0, float *out0, i64 stride0, const float *bias0, const u8 *w1, i64 n1, float *out1,
            i64 stride1, const float *bias1, const u8 *w2, i64 n2, float *out2, i64 stride2, const float *bias2,
@@ -257,14 +298,14 @@ __global__ void __launch_bounds__(32 * WARPS)
     __syncthreads();
     const int steps = steps_of<F>(columns);
     const Tiles tiles(matrices, residual, blockIdx.x, gridDim.x, SPLIT);
-    Fetch<F, SPLIT, STAGES> fetch(tiles, steps, shared);
+    Fetch<F, SPLIT, STAGES, HELD> fetch(tiles, steps, shared);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
     wait_for_previous();
 
     const int tokens = *count, first = blockIdx.y * 4 * QUADS;
     if (first >= tokens) return;
     const Columns<QUADS> x(planes, records, padded_units(columns), first, tokens);
-    multiply_tiles<F, QUADS, SPLIT, STAGES>(tiles, fetch, x, steps, parts, first, tokens);
+    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, x, steps, parts, first, tokens);
 }
 
 // --- matrices of plain floats -------------------------------------------------------------------------------------------
