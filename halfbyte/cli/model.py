@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import terminal
 from .loading import loading
 from .options import on_gpu
 from .progress import Bar
@@ -27,5 +28,15 @@ def load(values: Namespace) -> LLM:
     import halfbyte
 
     options: dict[str, Any] = {**loading(values.load or []), **on_gpu(values)}
-    with Bar() as bar:
-        return halfbyte.load(values.model, context=values.context, threads=values.threads, progress=bar, **options)
+    options |= {"context": values.context, "threads": values.threads}
+    if values.gpu_layers is None:
+        with Bar() as bar:
+            return halfbyte.load(values.model, progress=bar, **options)
+    from .log_lines import log_lines
+
+    with log_lines("halfbyte.load") as lines:
+        with Bar() as bar:
+            llm = halfbyte.load(values.model, progress=bar, **options)
+        for line in lines:
+            terminal.note(f"[{line}]")
+    return llm

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..model.backend import Progress, Stage, Weight
 from ..model.kv_types import KvTypes
-from ..model.program import AddScaled, Program
+from ..model.program import AddScaled, ExpertLinear, Linear, MoeRoute, Program
 from .constants import Constants
 from .device import Buffer, Device
 from .groups import Group, Kind
@@ -103,16 +103,23 @@ class Assembly:
 
     def info(self) -> dict[str, str | int]:
         """Facts for people."""
-        packed = sum(matrix.experts * matrix.n_bytes for matrix in self.packed.values())
         families = sorted({matrix.family.name.lower() for matrix in self.packed.values()})
         return {
             "backend": "cuda",
             "isa": f"cuda-sm{self.device.capability[0]}{self.device.capability[1]}",
             "gpu": self.device.name,
             "kernels": " ".join(families),
-            "packed_bytes": packed,
+            "packed_bytes": self._read_bytes(),
             "kv_bytes": self.pages.n_bytes,
         }
+
+    def _read_bytes(self) -> int:
+        """Of the weights, what decoding a token reads."""
+        ops, packed = self.program.ops, self.packed
+        used = {op.out: op.used for op in ops if isinstance(op, MoeRoute)}
+        count = {op.weight: 1 for op in ops if isinstance(op, Linear)}
+        count |= {op.weight: used[op.route] for op in ops if isinstance(op, ExpertLinear)}
+        return sum(n * packed[name].n_bytes for name, n in count.items())
 
     def release(self) -> None:
         """Let go of all memory."""

@@ -129,6 +129,8 @@ class LoadConfig:
             value = getattr(self, name)
             if value is not None:  # a NumPy integer becomes Python's
                 object.__setattr__(self, name, int(value))
+        if not isinstance(self.gpu_layers, str):
+            object.__setattr__(self, "gpu_layers", int(self.gpu_layers))
         object.__setattr__(self, "prompt_stretch", float(self.prompt_stretch))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,10 +101,14 @@ def test_mistakes_get_one_line(run, model: str, words: list[str], hint: str) -> 
 
 
 @pytest.mark.usefixtures("no_kernels")
-def test_auto_without_a_gpu_answers_and_is_silent(run, model: str) -> None:
+def test_auto_without_a_gpu_answers_and_says_why_there_is_none(run, model: str) -> None:
     done = run("generate", model, "hello", "--gpu-layers", "auto", "--max-tokens", "3")
     assert done.code == 0
-    assert "NVIDIA" not in done.err
+    assert "[gpu_layers='auto': the CPU computes all layers: no NVIDIA driver on this machine" in done.err
+    assert logging.getLogger("halfbyte.load").level == logging.NOTSET
+    silent = run("generate", model, "hello", "--max-tokens", "3")
+    assert "NVIDIA" not in silent.err
+    assert silent.out == done.out
 
 
 def test_an_encoder_is_checked_by_the_cpu(run, tmp_path: Path) -> None:

@@ -76,11 +76,12 @@ def far(a, b):
 )
 def test_it_answers_as_the_cpu_does(arch, options, paths, devices):
     kv = {"kv": options["kv"]} if "kv" in options else {}
-    _, expected, ids = answers(paths[arch], **kv)
+    plain, expected, ids = answers(paths[arch], **kv)
     info, logits, chosen = answers(paths[arch], **options)
     assert far(logits, expected) < (10 * CLOSE if kv else CLOSE)
     assert kv or chosen == ids
     assert info["gpu"] == "emulated"
+    assert info["packed_bytes"] == pytest.approx(plain["packed_bytes"], rel=0.15)  # what a token reads of the weights
     assert info["backend"] == ("cuda" if options in ({"gpu_layers": "all"}, {"gpu_layers": "all"} | kv) else "cuda+cpu")
 
 
