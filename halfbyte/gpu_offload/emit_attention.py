@@ -88,7 +88,7 @@ def _decode(low: Lowering, op: ir.Attention) -> None:
 def prompt_tiles(k_size: int, v_size: int) -> tuple[int, int, int]:
     """Keys of a tile, warps of a block, and tiles of 16 queries a warp: as many as registers hold."""
     widest = max(k_size, v_size)
-    return (64, 4, 2) if widest <= 64 else (64, 8, 1) if widest <= 128 else (32, 8, 1)
+    return (64, 4, 2) if widest <= 64 else (32, 4, 2) if widest <= 128 else (32, 8, 1)
 
 
 def _prompt(low: Lowering, op: ir.Attention) -> None:

@@ -47,8 +47,9 @@ template <int C, int TILES> struct Queries {
         }
     }
 
-    // Gives the powers of rows g and g + 8 of a tile. Rows that are not there are zeros.
-    WORD float2 load(int tile, const float *q, i64 stride, int count, int size) {
+    // Gives the powers of rows g and g + 8 of a tile. Rows that are not there are zeros; a negative scale of scores is one
+    // of the queries.
+    WORD float2 load(int tile, const float *q, i64 stride, int count, int size, bool negative) {
         const int g = lane() / 4, t = lane() & 3;
         Power powers[2];
         for (int i = 0; i < 2; i++) {
@@ -68,7 +69,7 @@ template <int C, int TILES> struct Queries {
             for (int i = 0; i < 4; i++) {
                 const int row = g + i % 2 * 8, c = 16 * k + i / 2 * 8 + 2 * t;
                 const float2 v = row < count ? load_two(q + row * stride, c, size) : make_float2(0.f, 0.f);
-                const float inverse = powers[i % 2].inverse;
+                const float inverse = negative ? -powers[i % 2].inverse : powers[i % 2].inverse;
                 a[i] = floats_to_halves(v.x * inverse, v.y * inverse);
             }
             if constexpr (TILES == 1) own[k][0] = a[0], own[k][1] = a[1], own[k][2] = a[2], own[k][3] = a[3];
@@ -88,24 +89,30 @@ template <int C, int KEYS> struct QueryRows {
         largest[0] = largest[1] = NOTHING, total[0] = total[1] = 0.f;
     }
 
-    // Scores, exponents of two, become weights.
-    WORD void weigh(float (&s)[KEYS / 8][4]) {
+    // Scores become weights; times `powers`, which are positive and not too small to hide what is hidden, they are exponents
+    // of two. Of a query that sees none of the keys all weights are zero.
+    WORD void weigh(float (&s)[KEYS / 8][4], float2 powers) {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            float peak = largest[r];
+            const float power = r ? powers.y : powers.x;
+            float peak = s[0][2 * r];
 #pragma unroll
             for (int j = 0; j < KEYS / 8; j++) peak = fmaxf(peak, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
             peak = fmaxf(peak, shuffle_xor(peak, 1));
             peak = fmaxf(peak, shuffle_xor(peak, 2));
-            const float factor = two_to(largest[r] - peak), base = peak - LIFT;
+            peak = peak == NOTHING ? largest[r] : fmaxf(largest[r], peak * power);
+            const float factor = two_to(largest[r] - peak), base = peak == NOTHING ? 0.f : LIFT - peak;
             largest[r] = peak;
             total[r] *= factor;
+            if (__any_sync(0xffffffffu, factor != 1.f)) {
 #pragma unroll
-            for (int j = 0; j < C / 8; j++) sums[j][2 * r] *= factor, sums[j][2 * r + 1] *= factor;
+                for (int j = 0; j < C / 8; j++) sums[j][2 * r] *= factor, sums[j][2 * r + 1] *= factor;
+            }
 #pragma unroll
-            for (int j = 0; j < KEYS / 8; j++) {
-                s[j][2 * r] = two_to(s[j][2 * r] - base), s[j][2 * r + 1] = two_to(s[j][2 * r + 1] - base);
-                total[r] += s[j][2 * r] + s[j][2 * r + 1];
+            for (int j = 0; j < KEYS / 4; j++) {
+                float &x = s[j / 2][2 * r + j % 2];
+                x = two_to(fmaf(x, power, base));
+                total[r] += x;
             }
         }
     }
@@ -188,21 +195,26 @@ WORD void score_tile(float (&s)[TILES][KEYS / 8][4], const Queries<C, TILES> &qu
 struct Sight {
     int end;
     bool causal;
-    i64 window;
+    int window;
 };
 
-// Scores become exponents of two: of keys from position `first` on with queries from `row` on.
+// Scores of keys from position `first` on with queries from `row` on: capped, and hidden where a query does not see a key.
 template <int KEYS>
-WORD void scale_scores(float (&s)[KEYS / 8][4], float2 powers, float softcap, int first, int row, const Sight &sight) {
-    const bool edge = (sight.causal && first + KEYS - 1 > row) || first + KEYS > sight.end || row + 15 - first >= sight.window;
+WORD void cap_and_hide(float (&s)[KEYS / 8][4], float2 &powers, float softcap, int first, int row, const Sight &sight) {
+    if (softcap != 0.f) {
 #pragma unroll
-    for (int i = 0; i < KEYS / 2; i++) {
-        float &x = s[i / 4][i % 4];
-        x *= i / 2 % 2 ? powers.y : powers.x;
-        if (softcap != 0.f) x = softcap * tanhf(x);
-        if (!edge) continue;
-        const int key = first + i / 4 * 8 + 2 * (lane() & 3) + i % 2, own = row + lane() / 4 + i / 2 % 2 * 8;
-        if ((sight.causal && key > own) || key >= sight.end || own - key >= sight.window) x = NOTHING;
+        for (int i = 0; i < KEYS / 2; i++) {
+            float &x = s[i / 4][i % 4];
+            x = softcap * tanhf(x * (i / 2 % 2 ? powers.y : powers.x));
+        }
+        powers = make_float2(1.f, 1.f);
+    }
+    if ((sight.causal && first + KEYS - 1 > row) || first + KEYS > sight.end || row + 15 - first >= sight.window) {
+#pragma unroll
+        for (int i = 0; i < KEYS / 2; i++) {
+            const int key = first + i / 4 * 8 + 2 * (lane() & 3) + i % 2, own = row + lane() / 4 + i / 2 % 2 * 8;
+            if ((sight.causal && key > own) || key >= sight.end || own - key >= sight.window) s[i / 4][i % 4] = NOTHING;
+        }
     }
 }
 
@@ -223,7 +235,7 @@ __global__ void attention_prompt(const Step *step, const float *q, i64 q_stride,
     if (!found) return;
     const int head = blockIdx.x, kv_head = head / int(heads / kv_heads);
     const i32 *table = step->page_table + i64(own.sequence) * step->max_pages;
-    const Sight sight = {causal ? own.position + own.count : step->seq_len[own.sequence], causal != 0, window};
+    const Sight sight = {causal ? own.position + own.count : step->seq_len[own.sequence], causal != 0, int(window)};
     const int begin = own.position + 1 > window ? int(own.position + 1 - window) : 0, start = begin / KEYS * KEYS;
     const auto fill = [&](int first) {
         u16 *to = (u16 *)(shared + first / KEYS % 2 * PAIR);
@@ -244,8 +256,8 @@ __global__ void attention_prompt(const Step *step, const float *q, i64 q_stride,
     q += (own.token + mine) * q_stride + head * key_size;
 #pragma unroll
     for (int m = 0; m < TILES; m++) {
-        powers[m] = queries.load(m, q + 16 * m * q_stride, q_stride, count - 16 * m, int(key_size));
-        powers[m] = make_float2(powers[m].x * scale, powers[m].y * scale);
+        powers[m] = queries.load(m, q + 16 * m * q_stride, q_stride, count - 16 * m, int(key_size), scale < 0.f);
+        powers[m] = make_float2(fmaxf(powers[m].x * fabsf(scale), 1e-30f), fmaxf(powers[m].y * fabsf(scale), 1e-30f));
         rows[m].clear();
     }
     for (int first = start; first < sight.end; first += KEYS) {
@@ -259,8 +271,9 @@ __global__ void attention_prompt(const Step *step, const float *q, i64 q_stride,
         score_tile<KeyTile, K_SIZE, KEYS, TILES>(s, queries, tile);
 #pragma unroll
         for (int m = 0; m < TILES; m++) {
-            scale_scores<KEYS>(s[m], powers[m], softcap, first, row + 16 * m, sight);
-            rows[m].weigh(s[m]);
+            float2 own_powers = powers[m];
+            cap_and_hide<KEYS>(s[m], own_powers, softcap, first, row + 16 * m, sight);
+            rows[m].weigh(s[m], own_powers);
         }
         add_tile<ValueTile, V_SIZE, KEYS, TILES>(rows, s, tile + KeyTile::BYTES / 2);
     }

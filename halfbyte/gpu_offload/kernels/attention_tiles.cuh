@@ -16,14 +16,21 @@ template <class Type, int C, int KEYS, int THREADS> struct KvTile {
     // Types other than halves are rounded to them. `pages` are those of the tile. A commit and a barrier must follow.
     static WORD void fill(u16 *tile, u8 *layer, u32 page_bytes, const i32 (&pages)[KEYS / 16], int head, int size, int first,
                           int begin, int end) {
-        const int padded = padded_channels(size);
-        const bool inside = first >= begin && first + KEYS <= end;
+        if (first >= begin && first + KEYS <= end && padded_channels(size) == C)
+            copy<true>(tile, layer, page_bytes, pages, head, size, first, begin, end);
+        else
+            copy<false>(tile, layer, page_bytes, pages, head, size, first, begin, end);
+    }
+
+    template <bool ALL>
+    static WORD void copy(u16 *tile, u8 *layer, u32 page_bytes, const i32 (&pages)[KEYS / 16], int head, int size, int first,
+                          int begin, int end) {
 #pragma unroll
         for (int i = 0; i < (KEYS * UNITS + THREADS - 1) / THREADS; i++) {
             const int at = threadIdx.x + i * THREADS, key = at / UNITS, channel = at % UNITS * 8, position = first + key;
             if (KEYS * UNITS % THREADS && at >= KEYS * UNITS) break;
             u16 *target = tile + key * PITCH + channel;
-            if (channel >= padded || (!inside && (position < begin || position >= end))) {
+            if (!ALL && (channel >= padded_channels(size) || position < begin || position >= end)) {
                 *(uint4 *)target = make_uint4(0, 0, 0, 0);
                 continue;
             }
