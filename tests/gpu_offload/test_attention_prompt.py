@@ -8,6 +8,7 @@ import pytest
 from halfbyte.errors import UnsupportedError
 from tests.gpu_offload.attention_cases import KINDS, PAIRS, PLAIN, TYPES, attend, attention_stage, store, tokens
 from tests.gpu_offload.kv_stage import distance, random_values
+from tests.model.batches import step
 
 # Relative L2, measured: 6e-4 at most. Queries, weights and values of other types are rounded to halves.
 BUDGET = 1.5e-3
@@ -19,6 +20,17 @@ def test_near_the_reference(device, pair):
     stage = attention_stage(device, rng, **KINDS[pair[0]], types=TYPES[pair[1]])
     store(stage, rng, tokens({0: (0, 37), 2: (0, 70)}))
     batch = tokens({0: (37, 30), 1: (0, 21), 2: (70, 2)})
+    found, expected = attend(stage, rng, batch, prompt=True)
+    assert distance(found, expected) < BUDGET
+
+
+@pytest.mark.parametrize("window", [None, 70])
+def test_more_queries_than_a_block_takes(device, window):
+    rng = np.random.default_rng(12)
+    stage = attention_stage(device, rng, **PLAIN | {"heads": 2, "kv_heads": 1, "window": window})
+    pages = rng.permutation(12)
+    store(stage, rng, step([([1] * 21, 0, pages[:10])], 16))
+    batch = step([([1] * 139, 21, pages[:10]), ([1] * 20, 0, pages[10:])], 16)
     found, expected = attend(stage, rng, batch, prompt=True)
     assert distance(found, expected) < BUDGET
 
