@@ -158,8 +158,16 @@ class GpuExecutable:
         """Return when the step is done and the logits are written."""
         self._device.synchronize()
         if self._logits is not None:
-            np.copyto(self._logits, self.sent(self._program.logits))
+            made = self.sent(self._program.logits)
+            if made.ctypes.data != self._logits.ctypes.data:
+                np.copyto(self._logits, made)
         self._spans.end()
+
+    def logits_memory(self, rows: int, vocab_size: int) -> NDArray[np.float32]:
+        """Where the logits of a step come to, if rows lie side by side there, so that nobody copies them on."""
+        border = self._borders[self._program.logits]
+        memory = border.whole[:rows, :vocab_size]
+        return memory if memory.flags.c_contiguous and len(memory) == rows else np.empty((rows, vocab_size), np.float32)
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step, where all of the program is here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,14 @@ class Executable(Protocol):
 
     def close(self) -> None:
         """Free memory and threads; may be called twice."""
+
+
+@runtime_checkable
+class OwnsLogits(Protocol):
+    """An executable that brings logits to memory of its own, from where they must be copied to any other."""
+
+    def logits_memory(self, rows: int, vocab_size: int) -> NDArray[np.float32]:
+        """That memory f32[rows, V], or any other where it is not as asked: for `run`, until `close`."""
 
 
 Place = Literal["cpu", "gpu"]

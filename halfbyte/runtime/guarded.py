@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.backend import Executable
+from ..model.backend import Executable, OwnsLogits
 from ..model.program import StepBatch
 
 
@@ -26,6 +26,8 @@ class GuardedExecutable:
         self.read_page, self.write_page = inner.read_page, inner.write_page
         self.trace, self.spans = inner.trace, inner.spans
         self.info, self.close = inner.info, inner.close
+        if isinstance(inner, OwnsLogits):
+            self.logits_memory = inner.logits_memory
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; raises `FormatError` where the model's file is no longer whole."""

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.backend import Place, Span, StagedExecutable
+from ..model.backend import OwnsLogits, Place, Span, StagedExecutable
 from ..model.pieces import Pieces
 from ..model.program import StepBatch
 from .sampling.candidates import Best
@@ -77,6 +77,13 @@ class HybridExecutable:
         for side in self._sides.values():
             side.finish()
         self._logits = logits
+
+    def logits_memory(self, rows: int, vocab_size: int) -> NDArray[np.float32]:
+        """Of the side that makes them."""
+        owner = self._sides[self._owner]
+        if isinstance(owner, OwnsLogits):
+            return owner.logits_memory(rows, vocab_size)
+        return np.empty((rows, vocab_size), np.float32)
 
     def _hand_over(self, place: Place, number: int) -> None:
         """Bring a stage what it receives."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CancelledError
-from ..model.backend import Executable
+from ..model.backend import Executable, OwnsLogits
 from .cache.disk_cache import DiskCache
 from .cache.disk_tier import DiskTier
 from .cache.pages import PagePool
@@ -79,7 +79,7 @@ class EngineLoop:
         self._pace = Pace(limits.prompt_stretch)
         self.speculation = Speculation([]) if speculation is None else speculation
         rows = limits.max_num_seqs * (1 + MOST_DRAFTS) + READ_ROWS
-        self._logits = np.empty((min(rows, limits.max_num_batched_tokens), vocab_size), np.float32)
+        self._logits = _memory(executable, min(rows, limits.max_num_batched_tokens), vocab_size)
         self.requests = OpenRequests(self.scheduler, self.meter)
 
     def _tier(self, disk: DiskCache) -> DiskTier:
@@ -113,6 +113,7 @@ class EngineLoop:
         if self._disk is not None:
             self._disk.close()
         self.speculation.close()
+        self._logits = self._logits[:0].copy()  # it may be the executable's
         self.executable.close()
 
     def _gather(self) -> bool:
@@ -247,6 +248,13 @@ class EngineLoop:
     def _emit(self, plan: StepPlan, chosen: dict[int, list[Chosen]]) -> None:
         for sequence in self.requests.emit(plan, chosen):
             self._save_later(sequence)
+
+
+def _memory(executable: Executable, rows: int, vocab_size: int) -> NDArray[np.float32]:
+    """Where steps write logits."""
+    if isinstance(executable, OwnsLogits):
+        return executable.logits_memory(rows, vocab_size)
+    return np.empty((rows, vocab_size), np.float32)
 
 
 def _selects(plan: StepPlan) -> list[int]:

@@ -94,6 +94,22 @@ def test_answers_side_by_side_are_those_of_each_alone(paths, devices):
         assert np.array_equal(llm.logits(SHORT), before)
 
 
+@pytest.mark.parametrize("vocab", [320, 300])
+def test_logits_are_not_copied_where_rows_lie_side_by_side(vocab, devices, tmp_path):
+    path = make_tiny_gguf(tmp_path / "m.gguf", "llama", weights="q8_0", n_vocab=vocab)
+    with load(path, **OPTIONS) as llm:
+        expected = llm.logits(LONG)
+    with load(path, **OPTIONS, gpu_layers=1, speculation="off") as llm:
+        loop = llm._engine._loop
+        made = loop.executable.logits_memory(1, vocab)
+        assert np.shares_memory(made, loop._logits) == (vocab == 320)
+        both = [one.ids for one in llm.generate([SHORT, LONG], max_tokens=5, temperature=0)]
+        alone = [llm.generate(ids, max_tokens=5, temperature=0).ids for ids in (SHORT, LONG)]
+        assert both == alone
+        assert far(llm.logits(LONG), expected) < CLOSE
+    assert loop._logits.size == 0
+
+
 def test_adapters_work_on_both_sides(paths, devices, tmp_path):
     shapes = {"blk.0.attn_q.weight": (64, 64), "blk.2.ffn_down.weight": (64, 128)}
     path = make_adapter(tmp_path / "a.gguf", shapes)
