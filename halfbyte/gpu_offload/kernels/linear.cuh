@@ -141,34 +141,41 @@ WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Hel
             sums[q][r] = fmaf(x.records[q]->scale, parts.of(q, r, rows[r], Scales::OFFSET), sums[q][r]);
 }
 
-// Store a lane's sums of a tile.
-template <int QUADS>
-WORD void store_tile(const float (&sums)[QUADS][2], const Matrix &m, const float *residual, int tile, int first, int count) {
-#pragma unroll
-    for (int i = 0; i < 2 * QUADS; i++) {
-        const int n = 16 * tile + 8 * (i & 1) + (lane() >> 2), token = first + i / 2 * 4 + (lane() & 3);
-        if (n >= m.rows || token >= count) continue;
-        float sum = sums[i / 2][i & 1];
-        if (m.bias) sum += m.bias[n];
-        if (residual) sum += residual[token * m.stride + n];
-        m.out[token * m.stride + n] = sum;
-    }
-}
+// What a tile's sums become and where they go.
+struct Output {
+    const Matrix &matrix;
+    const float *residual;
+    int tile, first, count;
 
-// Add up what each of the SPLIT warps of a tile has, in their order, in warp `adder` of them; `parts` holds two rounds.
-template <int QUADS, int SPLIT> WORD void add_warps(float (&sums)[QUADS][2], float *parts, int adder) {
-    if (SPLIT == 1) return;
-    const int group = warp() / SPLIT;
+    // Sum i of a lane: of row g, or g + 8 for odd i, and of token t of quad i / 2.
+    WORD void store(int i, float sum) const {
+        const int n = 16 * tile + 8 * (i & 1) + (lane() >> 2), token = first + i / 2 * 4 + (lane() & 3);
+        if (n >= matrix.rows || token >= count) return;
+        if (matrix.bias) sum += matrix.bias[n];
+        if (residual) sum += residual[token * matrix.stride + n];
+        matrix.out[token * matrix.stride + n] = sum;
+    }
+};
+
+// Add up what each of the SPLIT warps of a tile has, in their order. Each sum is another warp's task, in every round those
+// of others, and each round from the other of two places, so that those who have none go on at once.
+template <int QUADS, int SPLIT>
+WORD void finish_tile(const float (&sums)[QUADS][2], float *places, int round, const Output &output) {
+    const int group = warp() / SPLIT, own = warp() % SPLIT;
+    if (SPLIT == 1) {
 #pragma unroll
-    for (int i = 0; i < 2 * QUADS; i++) parts[(warp() * 2 * QUADS + i) * 32 + lane()] = sums[i / 2][i & 1];
+        for (int i = 0; i < 2 * QUADS; i++) output.store(i, sums[i / 2][i & 1]);
+        return;
+    }
+    float *parts = places + (round % 2 * WARPS + group * SPLIT) * 2 * QUADS * 32 + lane();
+#pragma unroll
+    for (int i = 0; i < 2 * QUADS; i++) parts[(own * 2 * QUADS + i) * 32] = sums[i / 2][i & 1];
     meet(1 + group, SPLIT);
-    if (warp() % SPLIT != adder) return;
+    for (int i = (own + round * 2 * QUADS) % SPLIT; i < 2 * QUADS; i += SPLIT) {
+        float sum = parts[i * 32];
 #pragma unroll
-    for (int i = 0; i < 2 * QUADS; i++) {
-        float sum = parts[(group * SPLIT * 2 * QUADS + i) * 32 + lane()];
-#pragma unroll
-        for (int w = 1; w < SPLIT; w++) sum += parts[((group * SPLIT + w) * 2 * QUADS + i) * 32 + lane()];
-        sums[i / 2][i & 1] = sum;
+        for (int w = 1; w < SPLIT; w++) sum += parts[(w * 2 * QUADS + i) * 32];
+        output.store(i, sum);
     }
 }
 
@@ -269,12 +276,10 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, cons
 #pragma unroll
         for (int i = 0; i < beside; i++, round++) {
             if (i && !tiles.there(i)) break;
-            // Warps add up in turn, each time from the other of two places, so that nobody waits for those who read.
-            add_warps<QUADS, SPLIT>(sums[i], parts + round % 2 * WARPS * 2 * QUADS * 32, round % SPLIT);
-            if (warp() % SPLIT != round % SPLIT) continue;
             int tile;
             const int matrix = tiles.matrix(tile, i);
-            store_tile<QUADS>(sums[i], tiles.matrices[matrix], matrix ? nullptr : tiles.residual, tile, first, count);
+            const Output output = {tiles.matrices[matrix], matrix ? nullptr : tiles.residual, tile, first, count};
+            finish_tile<QUADS, SPLIT>(sums[i], parts, round, output);
         }
     }
 }
