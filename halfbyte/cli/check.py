@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError
 from . import terminal
 from .command import Command
 from .json_text import json_text
@@ -52,13 +51,11 @@ def _findings(check: SelfCheck, path: Path, values: Namespace, bar: Bar) -> Iter
     import halfbyte
 
     gpu = on_gpu(values)
-    if check.encoder and gpu["gpu_layers"] != 0:
-        raise ConfigError("an encoder is computed by the CPU: leave out --gpu-layers", key="gpu_layers")
     yield from check.before_loading()
     if check.encoder:
         from ..runtime.golden.bare_answer import BareAnswer
 
-        with BareAnswer(path, threads=values.threads, progress=bar) as answer:
+        with BareAnswer(path, threads=values.threads, progress=bar, **gpu) as answer:
             yield from check.of_kernels(answer)
     else:
         with halfbyte.load(path, threads=values.threads, progress=bar, **gpu) as llm:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from . import terminal
 from .command import Argument, Command, Option
 from .json_text import json_text
-from .options import MODEL, THREADS
+from .options import GPU, MODEL, THREADS, on_gpu
 from .parser import UsageError
 from .progress import Bar
 from .text_file import read_text
@@ -30,7 +30,9 @@ def run(values: Namespace) -> int:
 
     texts = _texts(values)
     with Bar() as bar:
-        embedder = halfbyte.load_embedder(values.model, pooling=values.pooling, threads=values.threads, progress=bar)
+        embedder = halfbyte.load_embedder(
+            values.model, pooling=values.pooling, threads=values.threads, progress=bar, **on_gpu(values)
+        )
     with embedder:
         for start in range(0, len(texts), AT_A_TIME):
             some = texts[start : start + AT_A_TIME]
@@ -61,4 +63,5 @@ COMMAND = Command(
     run=run,
     arguments=(MODEL, Argument("TEXT", "the texts; none reads them from a pipe, one a line", many=True)),
     options=(FILE, POOLING, TRUNCATE, RAW, THREADS),
+    gpu=GPU,
 )

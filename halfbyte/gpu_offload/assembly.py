@@ -40,7 +40,7 @@ class Assembly:
         progress: Progress | None,
     ) -> None:
         self.program, self.stages, self.device, self.n_pages = program, stages, device, n_pages
-        self.most = largest_step(max_tokens, max_seqs)
+        self.most = largest_step(program, max_tokens, max_seqs)
         experts = matrices_of(program)
         self._matrices = {name: weights[name] for name in experts}
         self.packed = pack_all(self._matrices, device, progress, experts)

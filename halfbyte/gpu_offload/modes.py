@@ -43,9 +43,10 @@ def room(lowered: Sequence[Lowered]) -> tuple[int, int]:
     return max(values, 1), max(1, *(one.layout.scratch_bytes for one in lowered))
 
 
-def largest_step(max_tokens: int, max_seqs: int) -> Sizes:
-    """Of steps with so many tokens of so many sequences."""
-    return Sizes(max_tokens, min(max_tokens, max(READ_ROWS, FEW_TOKENS * max_seqs)), min(max_seqs, max_tokens))
+def largest_step(program: Program, max_tokens: int, max_seqs: int) -> Sizes:
+    """Of steps with so many tokens of so many sequences; of an encoder all states are asked for."""
+    rows = max_tokens if program.encoder else max(READ_ROWS, FEW_TOKENS * max_seqs)
+    return Sizes(max_tokens, min(max_tokens, rows), min(max_seqs, max_tokens))
 
 
 def lower_modes(
@@ -57,7 +58,7 @@ def lower_modes(
     max_seqs: int,
 ) -> Modes:
     """Raises `UnsupportedError` for an op that no kernel computes."""
-    most = largest_step(max_tokens, max_seqs)
+    most = largest_step(program, max_tokens, max_seqs)
 
     def lowered(prompt: bool, products: Products, tokens: int) -> Lowered:
         sizes = Sizes(min(most.tokens, tokens), min(most.rows, tokens), min(most.sequences, tokens))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
+from typing import Unpack
 
 from ..errors import ConfigError, nearest
 from ..formats import GGUFFile, open_gguf
@@ -16,9 +17,10 @@ from ..text import build_tokenizer
 from .backends import BACKENDS, PAGE_LEN, Job
 from .config import LoadConfig
 from .embedder import Embedder
-from .fits import check_memory
+from .gpu_layers import GpuOptions
 from .guarded import GuardedExecutable
 from .load import locate
+from .preparing import prepared
 from .purpose import check_embeds
 
 MAX_SEQS = 64
@@ -34,6 +36,7 @@ def load_embedder(
     backend: str = "cpu",
     isa: str | None = None,
     progress: Progress | None = None,
+    **gpu: Unpack[GpuOptions],
 ) -> Embedder:
     """Make an encoder ready to make vectors of texts; close it, or let go of it, to free its memory and threads.
 
@@ -55,6 +58,7 @@ def load_embedder(
         threads=threads,
         backend=backend,
         isa=isa,
+        **gpu,
     )
     with open_gguf(locate(model, progress)) as file:
         bound = bind(file)
@@ -70,9 +74,9 @@ def _wire(file: GGUFFile, bound: BoundModel, config: LoadConfig, pooling: str, p
     # Every text may leave a part of its last page unused.
     pages = tokens // PAGE_LEN + job.max_seqs
     job = replace(job, config=replace(job.config, kv_memory=pages * job.page_bytes))
-    check_memory(job)
     tokenizer = build_tokenizer(file.metadata)
-    built = BACKENDS[config.backend](job)
+    job, builder = prepared(job, BACKENDS[config.backend])
+    built = builder(job)
     return Embedder(
         GuardedExecutable(built, file.whole()),
         tokenizer,

@@ -15,16 +15,16 @@ from halfbyte.cli.options import GPU, gpu_words, on_gpu
 from halfbyte.cli.parser import help_text, parse
 from halfbyte.errors import ResourceError
 from halfbyte.runtime import offload
+from halfbyte.runtime.config import LoadConfig
 from tests.model.tiny import make_tiny_gguf
+from tests.source_tree import ROOT
 
-WITH = ("chat", "generate", "bench", "check", "perplexity")
+WITH = ("chat", "generate", "embed", "bench", "perplexity", "check")
 NONE = {"gpu_layers": 0, "experts_on_cpu": False, "kv_on_cpu": False}
 
 
 def test_commands_that_run_a_model_take_them() -> None:
-    assert tuple(name for name, command in COMMANDS.items() if command.gpu) == tuple(
-        name for name in COMMANDS if name in WITH
-    )
+    assert tuple(name for name, command in COMMANDS.items() if command.gpu) == WITH
     assert all(COMMANDS[name].gpu == GPU for name in WITH)
 
 
@@ -111,8 +111,11 @@ def test_auto_without_a_gpu_answers_and_says_why_there_is_none(run, model: str) 
     assert silent.out == done.out
 
 
-def test_an_encoder_is_checked_by_the_cpu(run, tmp_path: Path) -> None:
-    path = make_tiny_gguf(tmp_path / "m.gguf", "bert")
-    done = run("check", str(path), "--gpu-layers", "auto")
-    assert done.code == 1
-    assert "an encoder is computed by the CPU: leave out --gpu-layers" in done.err
+PAGE = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+
+
+def test_the_page_about_it_names_what_there_is() -> None:
+    assert set(re.findall(r"`(--[a-z-]+)", PAGE)) == {option.flag for option in GPU}
+    assert set(re.findall(r"`(\w+)=", PAGE)) <= LoadConfig.__dataclass_fields__.keys()
+    commands = re.search(r"^(`.*`) take them", PAGE, re.MULTILINE)[1]
+    assert tuple(re.findall(r"`(\w+)`", commands)) == WITH

@@ -6,12 +6,12 @@ import numpy as np
 
 from halfbyte.gpu_offload import executable
 from halfbyte.model.backend import Stage
-from tests.cpu_kernels.programs import IDS, N_PAGES
+from tests.cpu_kernels.programs import LENGTH, N_PAGES
 
 MOST_SEQS = 16
 
 
-def build(device, model, *, kv=None, max_tokens=len(IDS)):
+def build(device, model, *, kv=None, max_tokens=LENGTH):
     """All of a model on a device, as one stage."""
     runner = executable.build(
         model.program,

@@ -1,7 +1,7 @@
 """Same answer however few new tokens come: logits are equal to the bit.
 
-Of steps in which a sequence has at most `FEW_TOKENS` new tokens. Longer parts of prompts are multiplied in another way, but
-what is next to them is not.
+Of steps in which a sequence has at most `FEW_TOKENS` new tokens. Longer parts of prompts are multiplied in another way,
+but what is next to them is not.
 """
 
 import numpy as np
