@@ -55,14 +55,35 @@ template <int QUADS> struct Columns {
     }
 };
 
+// What is known of a token's unit besides its bytes: of up to eight tokens in registers.
+template <bool NEAR> struct Known {
+    float scale;
+    i32 sums[8];
+    const Record *record;
+    WORD void load(const Record *r) {
+        record = r, scale = r->scale;
+#pragma unroll
+        for (int i = 0; i < 8; i++) sums[i] = r->sums[i];
+    }
+    WORD i32 sum(int group) const { return sums[group]; }
+    WORD i32 half(int i) const { return record->halves[i]; }
+};
+template <> struct Known<false> {
+    float scale;
+    const Record *record;
+    WORD void load(const Record *r) { record = r, scale = r->scale; }
+    WORD i32 sum(int group) const { return record->sums[group]; }
+    WORD i32 half(int i) const { return record->halves[i]; }
+};
+
 // A unit of x in registers.
 template <int QUADS> struct Held {
     uint2 planes[QUADS][8];
-    const Record *records[QUADS];
+    Known<QUADS <= 2> known[QUADS];
     WORD void load(const Columns<QUADS> &x, int unit) {
 #pragma unroll
         for (int q = 0; q < QUADS; q++) {
-            records[q] = x.records[q] + unit * 4;
+            known[q].load(x.records[q] + unit * 4);
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 planes[q][i] = x.there[q] ? x.planes[q][(unit * 8 + i) * 32] : make_uint2(0, 0);
@@ -99,7 +120,6 @@ WORD void add_group(UnitSums<F::Scales::WHOLE, QUADS> &sums, const u32 (&a)[4], 
 #pragma unroll
     for (int q = 0; q < QUADS; q++) {
         const uint2 b = x.planes[q][at];
-        const Record &record = *x.records[q];
 #pragma unroll
         for (int half = 0; half < (Scales::HALVES ? 2 : 1); half++) {
             i32 c[4] = {0, 0, 0, 0};
@@ -107,7 +127,7 @@ WORD void add_group(UnitSums<F::Scales::WHOLE, QUADS> &sums, const u32 (&a)[4], 
                 multiply_bytes_16(c, half ? a[2] : a[0], half ? a[3] : a[1], half ? b.y : b.x);
             else
                 multiply_bytes_32(c, a[0], a[1], a[2], a[3], b.x, b.y);
-            const i32 sum = !Scales::OFFSET ? 0 : Scales::HALVES ? record.halves[2 * at + half] : record.sums[at];
+            const i32 sum = !Scales::OFFSET ? 0 : Scales::HALVES ? x.known[q].half(2 * at + half) : x.known[q].sum(at);
             sums.add(q, 0, Scales::part(rows[0], group, half), c[0], c[1], sum, Scales::OFFSET);
             sums.add(q, 1, Scales::part(rows[1], group, half), c[2], c[3], sum, Scales::OFFSET);
         }
@@ -138,7 +158,7 @@ WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Hel
     for (int q = 0; q < QUADS; q++)
 #pragma unroll
         for (int r = 0; r < 2; r++)
-            sums[q][r] = fmaf(x.records[q]->scale, parts.of(q, r, rows[r], Scales::OFFSET), sums[q][r]);
+            sums[q][r] = fmaf(x.known[q].scale, parts.of(q, r, rows[r], Scales::OFFSET), sums[q][r]);
 }
 
 // What a tile's sums become and where they go.
@@ -192,15 +212,18 @@ struct Tiles {
 #pragma unroll
         for (int i = 0; i < MATRICES; i++) total += m[i].tiles();
     }
-    // The tile itself, or the one behind it.
     WORD bool there(int behind = 0) const { return tile + behind * stride < total; }
     WORD void next(int n) { tile += n * stride; }
-    // The number of the matrix that the tile is of, and of the tile in it.
-    WORD int matrix(int &of_it, int behind = 0) const {
-        of_it = tile + behind * stride;
-        int i = 0;
-        for (; i < MATRICES - 1 && of_it >= matrices[i].tiles(); i++) of_it -= matrices[i].tiles();
-        return i;
+};
+
+// The matrix that a tile is of, asked for tile after tile: it changes twice at most.
+struct Finder {
+    int number, first, end; // tiles `first` to `end` - 1 are its own
+    WORD Finder(const Matrix *m) : number(0), first(0), end(m[0].tiles()) {}
+    WORD bool find(const Matrix *m, int tile) {
+        const bool same = tile < end;
+        while (tile >= end && number < MATRICES - 1) first = end, end += m[++number].tiles();
+        return same;
     }
 };
 
@@ -214,39 +237,45 @@ template <class F, int SPLIT, int STAGES, bool HELD> struct Fetch {
     i64 tile_bytes;
     u8 *ring;
     const u8 *at[2];
+    Finder finder;
 
     // `started`: the copies that are under way from the beginning were begun by another one like this.
     WORD Fetch(const Tiles &t, int steps, u8 *shared, bool started = false)
-        : tiles(t), unit(warp() % SPLIT), beside(0), slot(0) {
+        : tiles(t), unit(warp() % SPLIT), beside(0), slot(0), finder(t.matrices) {
         units = (steps + Unit<F>::STEPS - 1) / Unit<F>::STEPS, tile_bytes = i64(steps) * F::STEP_BYTES;
         ring = shared + warp() * STAGES * Unit<F>::BYTES;
-        find();
+        if (unit >= units) tiles.tile = tiles.total;
+        find(false);
 #pragma unroll
         for (int i = 0; i < STAGES - 1; i++) next(started);
     }
-    WORD void find() {
+    // `on`: the tile is the next one of a group that holds its unit.
+    WORD void find(bool on) {
 #pragma unroll
         for (int i = 0; i < side_by_side<HELD>(); i++) {
-            int tile;
-            const int matrix = tiles.matrix(tile, i);
-            at[i] = tiles.matrices[matrix].weights + tile * tile_bytes + unit * Unit<F>::BYTES;
+            const int tile = tiles.tile + i * tiles.stride;
+            const bool same = finder.find(tiles.matrices, tile);
+            if (on && same) at[i] += tiles.stride * tile_bytes;
+            else at[i] = tiles.matrices[finder.number].weights + (tile - finder.first) * tile_bytes + unit * Unit<F>::BYTES;
         }
     }
     WORD void next(bool started = false) {
         if (!started) {
-            if (unit < units && tiles.there())
-                fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, HELD || !beside ? at[0] : at[1]);
+            if (tiles.there()) fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, HELD || !beside ? at[0] : at[1]);
             commit_copies();
         }
         slot = slot + 1 == STAGES ? 0 : slot + 1;
-        if (!HELD && !beside && tiles.there(1)) {
+        if (HELD) {
+            tiles.next(1);
+            if (tiles.there()) find(true);
+            return;
+        }
+        if (!beside && tiles.there(1)) {
             beside = 1;
             return;
         }
-        beside = 0, unit += SPLIT;
-#pragma unroll
-        for (int i = 0; i < side_by_side<HELD>(); i++) at[i] += SPLIT * Unit<F>::BYTES;
-        if (unit >= units) unit = warp() % SPLIT, tiles.next(side_by_side<HELD>()), find();
+        beside = 0, unit += SPLIT, at[0] += SPLIT * Unit<F>::BYTES, at[1] += SPLIT * Unit<F>::BYTES;
+        if (unit >= units) unit = warp() % SPLIT, tiles.next(2), find(false);
     }
 };
 
@@ -257,6 +286,7 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, cons
     const int beside = side_by_side<HELD>();
     Held<QUADS> held;
     if (HELD && warp() % SPLIT < fetch.units) held.load(x, warp() % SPLIT);
+    Finder finder(tiles.matrices);
     int reading = 0, round = 0;
     for (; tiles.there(); tiles.next(beside)) {
         float sums[beside][QUADS][2] = {};
@@ -276,9 +306,10 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, cons
 #pragma unroll
         for (int i = 0; i < beside; i++, round++) {
             if (i && !tiles.there(i)) break;
-            int tile;
-            const int matrix = tiles.matrix(tile, i);
-            const Output output = {tiles.matrices[matrix], matrix ? nullptr : tiles.residual, tile, first, count};
+            const int tile = tiles.tile + i * tiles.stride;
+            finder.find(tiles.matrices, tile);
+            const int matrix = finder.number;
+            const Output output = {tiles.matrices[matrix], matrix ? nullptr : tiles.residual, tile - finder.first, first, count};
             finish_tile<QUADS, SPLIT>(sums[i], parts, round, output);
         }
     }
