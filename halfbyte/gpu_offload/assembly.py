@@ -17,6 +17,7 @@ from .lower import Target
 from .mode import Lowered, Mode
 from .modes import BYTES_PROMPT, largest_step, lower_modes, room
 from .packing import matrices_of, pack_all
+from .peaks import PEAKS
 from .place import Addresses
 from .step_image import Capacity, StepImage
 
@@ -93,7 +94,8 @@ class Assembly:
     def _made(self, stage: Stage) -> list[str]:
         """Values that a stage makes and the host wants."""
         wanted = {*self.program.taps(), self.program.logits}
-        return [name for op in self.program.ops[stage.start : stage.stop] for name in op.writes() if name in wanted]
+        made = [name for op in self.program.ops[stage.start : stage.stop] for name in op.writes() if name in wanted]
+        return [*made, PEAKS] if self.program.logits in made and not self.program.encoder else made
 
     def mode(self, group: Group) -> Mode:
         """The calls that suit a group's size."""

@@ -12,18 +12,17 @@ from .place import stride_of
 Floats = NDArray[np.float32]
 
 
-def pinned_rows(device: Device, rows: int, width: int) -> Floats:
+def pinned_rows(device: Device, rows: int, stride: int) -> Floats:
     """f32[rows, stride]."""
-    stride = stride_of(width)
     return device.pinned(4 * max(rows, 1) * stride).view(np.float32).reshape(-1, stride)
 
 
 class Border:
     """One value: the host's rows of the whole step, and those of each group as the device has them."""
 
-    def __init__(self, device: Device, width: int, most_rows: int, asked: bool) -> None:
-        self.asked, self.width = asked, width
-        self.whole = pinned_rows(device, most_rows, width)
+    def __init__(self, device: Device, width: int, most_rows: int, asked: bool, stride: int | None = None) -> None:
+        self.asked, self.width, self.stride = asked, width, stride or stride_of(width)
+        self.whole = pinned_rows(device, most_rows, self.stride)
         self._parts = dict.fromkeys(("decode", "prompt"), self.whole)
         self._device, self._most = device, most_rows
         self._several = False
@@ -31,7 +30,7 @@ class Border:
     def part(self, group: Group) -> Floats:
         """Where a group's rows are copied from and to: of a step with one group the whole step's."""
         if group.tokens is not None and not self._several:
-            self._parts = {kind: pinned_rows(self._device, self._most, self.width) for kind in self._parts}
+            self._parts = {kind: pinned_rows(self._device, self._most, self.stride) for kind in self._parts}
             self._several = True
         return self._parts[group.kind] if group.tokens is not None else self.whole
 

@@ -19,6 +19,7 @@ from .calls import Ref, Sizes
 from .device import Device, Recording
 from .groups import Group, groups_of
 from .mode import Mode
+from .peaks import PEAKS, peak_stride, peaks_scratch
 from .spans import SpanLog
 
 log = logging.getLogger("halfbyte.gpu_offload")
@@ -72,7 +73,7 @@ class GpuExecutable:
         names = [op.out for op in program.ops if isinstance(op, Receive)] + program.taps()
         names += [program.logits] if program.logits else []
         most = self._most
-        return {
+        borders = {
             name: Border(
                 self._device,
                 program.widths[name],
@@ -81,6 +82,10 @@ class GpuExecutable:
             )
             for name in dict.fromkeys(names)
         }
+        if program.logits and not program.encoder:
+            stride = peak_stride(program.vocab_size)
+            borders[PEAKS] = Border(self._device, stride, most.rows, True, stride)
+        return borders
 
     # --- a step ---
 
@@ -138,7 +143,8 @@ class GpuExecutable:
         for name in self._leaving(number):
             border = self._borders[name]
             rows = sizes.rows if border.asked else mode.lowered.low.most_rows(name, sizes)
-            device.copy_out(border.part(group)[:rows], mode.addresses.of(Ref(name)))  # type: ignore[arg-type]
+            at = peaks_scratch(self._program.vocab_size) if name == PEAKS else Ref(name)
+            device.copy_out(border.part(group)[:rows], mode.addresses.of(at))  # type: ignore[arg-type]
 
     def _leaving(self, number: int) -> list[str]:
         """Values that a stage makes and the host wants."""
@@ -175,6 +181,11 @@ class GpuExecutable:
         for number in range(len(self._stages)):
             self.run_stage(number)
         self.finish()
+
+    @property
+    def peaks(self) -> NDArray[np.float32] | None:
+        """The largest of every 16 logits of the last step, f32[R, ..] in whole cache lines; None for states."""
+        return self.sent(PEAKS) if PEAKS in self._borders else None
 
     def tapped(self, name: str) -> NDArray[np.float32]:
         """What a tapped value was in the last step."""

@@ -18,6 +18,7 @@ from .device import Buffer, Device, Launch, Product
 from .emit import EMIT
 from .linear_shape import THREADS
 from .lower import Lowering
+from .peaks import note_peaks
 from .place import Addresses, Layout, lay_out, operands_of
 
 Around = Callable[["Prepared", Callable[[], None]], None]
@@ -53,7 +54,10 @@ def lower(low: Lowering, stages: Sequence[Stage], most: Sizes) -> Lowered:
     wanted = {*program.taps(), program.logits, *(name for stage in stages for name in stage.sends)}
     for stage in stages:
         ops = program.ops[stage.start : stage.stop]
-        lowered.append(tuple(low.walk(ops, EMIT)))
+        calls = low.walk(ops, EMIT)
+        if any(program.logits in op.writes() for op in ops) and not program.encoder:
+            calls.append(note_peaks(low))
+        lowered.append(tuple(calls))
         last = first + len(lowered[-1]) - 1
         # What comes is copied in before a stage's first call, what the host wants is copied out behind its last.
         stays |= {op.out: first for op in ops if isinstance(op, Receive)}

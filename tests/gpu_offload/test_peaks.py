@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
+from halfbyte.formats import open_gguf
+from halfbyte.model import bind
+from tests.cpu_kernels.programs import IDS, PAGE_LEN, VOCAB
 from tests.gpu_offload.arrays import download, run, upload
+from tests.gpu_offload.programs import build
+from tests.model.batches import step
+from tests.model.tiny import tiny_model
 
 RNG = np.random.default_rng(8)
 
@@ -25,3 +31,19 @@ def test_peaks_are_of_numbers_alone(device, vocab):
             assert found[row, tile] == np.fmax.reduce(numbers, initial=-np.inf)
     assert np.isnan(found[2]).all()
     assert np.isnan(found[:, tiles:]).all()
+
+
+def test_a_step_leaves_the_peaks_of_its_logits(device, tmp_path):
+    """Of few tokens, of many, of both in one step, and of none."""
+    runner = build(device, bind(open_gguf(tiny_model(tmp_path, weights="q8_0", n_layers=1))))
+    few, many = (IDS[:3], 0, [0]), (IDS[:50], 0, [1, 2, 3, 4])
+    for sequences, rows in (([few], None), ([many], [3, 49]), ([many, few], [0, 51, 7]), ([few], [])):
+        batch = step(sequences, PAGE_LEN, rows)
+        logits = np.empty((len(batch.logit_rows), VOCAB), np.float32)
+        runner.run(batch, logits)
+        peaks = runner.peaks
+        assert peaks.shape == (len(logits), 32)
+        assert peaks.flags.c_contiguous
+        whole = np.pad(logits, ((0, 0), (0, 4)), constant_values=-np.inf).reshape(len(logits), 19, 16)
+        assert np.array_equal(peaks[:, :19], whole.max(axis=2))
+    runner.close()
