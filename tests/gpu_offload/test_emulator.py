@@ -193,6 +193,23 @@ def test_writing_behind_a_buffer_is_noticed():
             device.synchronize()
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_touching_what_is_still_written_before_the_wait_is_noticed(order):
+    device = probing(order)
+    out = upload(device, floats(32))
+    run(device, "probe_mistake", (2,), 64, out, 12, 1.0, shared=64)
+    device.synchronize()
+    run(device, "probe_mistake", (2,), 64, out, 13, 1.0, shared=64)
+    with pytest.raises(AssertionError, match="before wait_for_previous"):
+        device.synchronize()
+    run(device, "probe_mistake", (2,), 64, out, FINE, 1.0, shared=64)
+    run(device, "probe_mistake", (2,), 64, out, 12, 1.0, shared=64)
+    with pytest.raises(AssertionError, match="before wait_for_previous"):
+        device.synchronize()
+    run(device, "probe_mistake", (2,), 64, out, 12, 3.0, shared=64)  # what the host has waited for may be read
+    assert (download(device, out, np.float32, (32,)) == 1).all()
+
+
 def test_memory_is_poisoned_wherever_it_comes_from():
     device = probing()
     out = device.allocate(128)

@@ -39,9 +39,14 @@ struct Entry {
 
 sigjmp_buf landing;
 void land(int which, siginfo_t *info, void *) {
+    if (info->si_code <= 0x7f && let_through(info->si_addr)) return;
     // What the CPU refuses for its alignment comes without an address, from the kernel.
     if (which == SIGILL || which == SIGTRAP || info->si_code > 0x7f)
         snprintf(message, sizeof message, "thread %d: a misaligned access, or an index or shift out of range", current);
+    else if (early && watched_at(info->si_addr))
+        snprintf(message, sizeof message,
+                 "thread %d touched memory at %p before wait_for_previous(): a kernel in front may still write or read it",
+                 current, info->si_addr);
     else
         snprintf(message, sizeof message, "thread %d touched memory at %p, which is not there", current, info->si_addr);
     siglongjmp(landing, 1);
@@ -70,6 +75,7 @@ void run_grid(const u32 *grid, int threads, size_t shared, u32 kind) {
         blockIdx = {u32(at % grid[0]), u32(at / grid[0] % grid[1]), u32(at / grid[0] / grid[1])};
         poison_static();
         run_block(threads, shared, kind);
+        end_early();
     }
 }
 
@@ -85,7 +91,9 @@ void run(void (*start)(), const u32 *grid, int threads, size_t shared, const u64
     sigaltstack(&stack, &old_stack);
     for (int i = 0; i < 4; i++) sigaction(SIGNALS[i], &action, &old[i]);
     message[0] = 0, body = start, arguments = words;
+    begin_watching();
     if (!sigsetjmp(landing, 1)) run_grid(grid, threads, shared, kind);
+    end_watching();
     for (int i = 0; i < 4; i++) sigaction(SIGNALS[i], &old[i], nullptr);
     sigaltstack(&old_stack, nullptr);
     if (message[0])

@@ -91,7 +91,9 @@ def text(kernels: list[str], more: tuple[Path, ...]) -> str:
             "EXPORTED const char *kernel_name(int i) { return emulator::ENTRIES[i].name; }",
             "EXPORTED const char *kernel_kinds(int i) { return emulator::ENTRIES[i].kinds; }",
             "EXPORTED void run_kernel(int i, const unsigned *grid, int threads, long long shared,",
-            "    const unsigned long long *words, unsigned order, char *error, long long room) {",
+            "    const unsigned long long *words, unsigned order, void *watched, int n_watched,",
+            "    char *error, long long room) {",
+            "    emulator::watched = (emulator::Watched *)watched, emulator::watched_count = n_watched;",
             "    emulator::run(emulator::ENTRIES[i].start, grid, threads, shared, words, order, error, room);",
             "}",
         ]
@@ -140,6 +142,6 @@ def library(path: Path) -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(path))
     loaded.kernel_name.restype = loaded.kernel_kinds.restype = ctypes.c_char_p
     p, i, n = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
-    loaded.run_kernel.argtypes = [i, p, i, n, p, ctypes.c_uint, p, n]
+    loaded.run_kernel.argtypes = [i, p, i, n, p, ctypes.c_uint, p, i, p, n]
     loaded.run_kernel.restype = None
     return loaded

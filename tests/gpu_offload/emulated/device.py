@@ -90,7 +90,12 @@ class EmulatedDevice:
         kernel = self._kernels[launch.kernel]
         words = kernel.words(launch.arguments)
         self.launched.append(launch)
-        self.enqueue(lambda: kernel.run(launch, words, self.order))
+
+        def run() -> None:
+            with self._memory.watched() as watched:
+                kernel.run(launch, words, self.order, watched)
+
+        self.enqueue(run)
 
     def multiply(self, product: Product) -> None:
         def run() -> None:
@@ -143,11 +148,14 @@ class EmulatedDevice:
         assert self._recorded is None, "waits while recording"
         self._alive()
         queue, self._queue = self._queue, []
-        for work in queue:
-            if self._left is not None:
-                self._left -= 1
-                self._alive()
-            work()
+        try:
+            for work in queue:
+                if self._left is not None:
+                    self._left -= 1
+                    self._alive()
+                work()
+        finally:
+            self._memory.forget_writes()
         self._memory.settle()
 
     def free_bytes(self) -> int:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "switch.hpp"
+#include "watch.hpp"
 
 namespace {
 struct Three { unsigned x, y, z; };
@@ -22,7 +23,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 enum { MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MARGIN = 1024, MOST_SHARED = 256 << 10, POISON = 0xff, INTACT = 0xa5 };
 
-enum State { READY, AT_BARRIER, AT_MEETING, AT_COLLECTIVE, ENDED };
+enum State { READY, AT_BARRIER, AT_MEETING, AT_COLLECTIVE, AT_WAIT, ENDED };
 
 struct Copy {
     void *to;
@@ -127,6 +128,14 @@ void meet(const char *place, Work work) {
     to_scheduler();
 }
 
+// In the first block all threads come to their wait before one of them goes on, so that what they did until then is seen.
+void wait_for_previous() {
+    fibers[current].waited = true;
+    if (!early) return;
+    fibers[current].state = AT_WAIT;
+    to_scheduler();
+}
+
 // --- copies that arrive only when waited for ----------------------------------------------------------------------------
 
 void begin_copy(void *to, const void *from) {
@@ -190,6 +199,12 @@ void begin_block(int threads, u32 kind) {
 
 // Nobody can go on: either all that are left stand at the barrier, or they wait for each other at different places.
 void open_barrier() {
+    if (early) {
+        bool waits = false;
+        for (int i = 0; i < count; i++)
+            if (fibers[i].state == AT_WAIT) fibers[i].state = READY, waits = true;
+        if (waits) return end_early();
+    }
     int stuck = -1, ended = -1, at_barrier = -1;
     for (int i = 0; i < count; i++) {
         if (fibers[i].state == AT_COLLECTIVE && stuck < 0) stuck = i;

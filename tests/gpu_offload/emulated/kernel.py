@@ -35,12 +35,14 @@ class Kernel:
             words[i] = bits
         return words
 
-    def run(self, launch: Launch, words: np.ndarray, order: int) -> None:
+    def run(self, launch: Launch, words: np.ndarray, order: int, watched: np.ndarray) -> None:
         error = ctypes.create_string_buffer(1024)
         grid = np.array(launch.grid, np.uint32)
         with ONE_AT_A_TIME:
-            run = self._loaded.run_kernel
-            run(self._index, grid.ctypes.data, launch.threads, launch.shared, words.ctypes.data, order, error, 1024)
+            self._loaded.run_kernel(
+                *(self._index, grid.ctypes.data, launch.threads, launch.shared, words.ctypes.data, order),
+                *(watched.ctypes.data, len(watched), error, 1024),
+            )
         assert not error.value, f"{self.name}, {error.value.decode()}"
 
 

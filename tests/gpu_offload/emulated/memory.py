@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,7 @@ FENCE = (64 << 10) // PAGE * PAGE
 INTACT = 0xA5
 POISON = 0xFF
 NOTHING = 0  # PROT_NONE
+WATCHED = np.dtype([("begin", np.uint64), ("bytes", np.uint64), ("written", np.uint32), ("unused", np.uint32)])
 
 
 class EmulatedBuffer:
@@ -34,6 +37,8 @@ class Pages:
     inside: np.ndarray
     start: int
     n_bytes: int
+    written: bool = False
+    """By a kernel, since the host waited."""
 
     def check(self) -> None:
         for rest, where in (
@@ -87,6 +92,21 @@ class Memory:
                     at = pages.start + address - begin
                     return pages.inside[at : at + n_bytes]
         raise AssertionError(f"{n_bytes} bytes at {address:#x} are not in any buffer")
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[np.ndarray]:
+        """All buffers for a kernel that notes which ones it writes."""
+        buffers = [*self._live.values(), *self._gone.values()]
+        rows = [(pages.inside.ctypes.data, pages.inside.nbytes, pages.written, 0) for pages in buffers]
+        watched = np.array(rows, WATCHED)
+        yield watched
+        for pages, written in zip(buffers, watched["written"], strict=True):
+            pages.written = bool(written)
+
+    def forget_writes(self) -> None:
+        """The host has waited: whatever was written is there."""
+        for pages in self._live.values():
+            pages.written = False
 
     def settle(self) -> None:
         """Nothing that was enqueued is left. Raise where somebody wrote outside of a buffer."""

@@ -15,7 +15,7 @@ typedef long long i64;
 WORD int lane() { return threadIdx.x & 31; }
 WORD int warp() { return threadIdx.x >> 5; }
 
-WORD void wait_for_previous() { emulator::fibers[emulator::current].waited = true; }
+WORD void wait_for_previous() { emulator::wait_for_previous(); }
 WORD void let_next_start() {}
 
 WORD i32 signed_byte(u32 word, int i) { return i32(i8(word >> 8 * i)); }
