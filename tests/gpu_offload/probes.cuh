@@ -139,6 +139,29 @@ extern "C" __global__ void probe_bits(const u32 *a, const u32 *b, const u32 *sel
     dots[at] = __dp4a(i32(a[at]), i32(b[at]), 7);
 }
 
+// Blocks wait for each other: each adds its number to all, after all others have written theirs.
+extern "C" __global__ void probe_grid(u32 *counter, i32 *numbers, i32 *sums, i64 expected) {
+    DYNAMIC_SHARED(shared);
+    __shared__ i32 mine;
+    wait_for_previous();
+    if (threadIdx.x == 0) mine = blockIdx.x + 1, *(i32 *)shared = 100 * (blockIdx.x + 1);
+    __syncthreads();
+    for (int round = 1; round < 4; round++) {
+        if (threadIdx.x == 0) {
+            numbers[blockIdx.x] = round * mine;
+            __threadfence();
+            atomicAdd(counter, 1u);
+            while (load_again(counter) < round * expected) {}
+            i32 sum = mine + *(i32 *)shared;
+            for (int i = 0; i < int(gridDim.x); i++) sum += numbers[i];
+            sums[blockIdx.x * 4 + round] = sum;
+            atomicAdd(counter + 1, 1u);
+            while (load_again(counter + 1) < round * expected) {}
+        }
+        __syncthreads();
+    }
+}
+
 // Which block came when.
 extern "C" __global__ void probe_turns(i32 *next, i32 *turns) {
     wait_for_previous();

@@ -31,7 +31,7 @@ def probing(order: int = 0, budget: int = 1 << 30) -> EmulatedDevice:
 EVERY_PROBE = (
     *("probe_shuffles", "probe_reverse<true>", "probe_reverse<false>", "probe_copies<0>", "probe_copies<2>"),
     *("probe_bytes<16>", "probe_bytes<32>", "probe_halves<false>", "probe_halves<true>"),
-    *("probe_pairs", "probe_mistake", "probe_conversions", "probe_bits", "probe_turns"),
+    *("probe_pairs", "probe_mistake", "probe_conversions", "probe_bits", "probe_turns", "probe_grid"),
 )
 
 
@@ -87,6 +87,19 @@ def test_blocks_run_in_the_order_of_the_seed(order):
     assert sorted(got) == list(range(24))
     assert (list(got) == list(range(24))) == (order == 0)
     assert (list(got) == list(range(24))[::-1]) == (order == 1)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks_may_wait_for_each_other(order):
+    device = probing(order)
+    counters, numbers, sums = upload(device, np.zeros(2, np.uint32)), device.allocate(20), device.allocate(80)
+    run(device, "probe_grid", (5,), 64, counters, numbers, sums, 5, shared=64)
+    expected = np.arange(1, 4) * 15 + 101 * np.arange(1, 6)[:, None]
+    assert np.array_equal(download(device, sums, np.int32, (5, 4))[:, 1:], expected)
+    counters = upload(device, np.zeros(2, np.uint32))
+    run(device, "probe_grid", (5,), 64, counters, numbers, sums, 6, shared=64)
+    with pytest.raises(AssertionError, match="5 blocks wait for others, and nothing changes"):
+        device.synchronize()
 
 
 def test_copies_arrive_when_they_are_waited_for():

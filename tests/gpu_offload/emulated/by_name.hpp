@@ -1,5 +1,6 @@
 // Kernels by name: their parameters are read off the function, and arguments come as words of 8 bytes.
 #pragma once
+#include "blocks.hpp"
 #include "collectives.hpp"
 
 namespace {
@@ -50,33 +51,6 @@ void land(int which, siginfo_t *info, void *) {
     else
         snprintf(message, sizeof message, "thread %d touched memory at %p, which is not there", current, info->si_addr);
     siglongjmp(landing, 1);
-}
-
-#ifndef __APPLE__
-extern "C" unsigned char __start_hb_shared[] __attribute__((weak, visibility("hidden")));
-extern "C" unsigned char __stop_hb_shared[] __attribute__((weak, visibility("hidden")));
-#endif
-
-void poison_static() {
-#ifndef __APPLE__
-    if (__start_hb_shared) memset(__start_hb_shared, POISON, size_t(__stop_hb_shared - __start_hb_shared));
-#endif
-}
-
-void run_grid(const u32 *grid, int threads, size_t shared, u32 kind) {
-    const u64 blocks = u64(grid[0]) * grid[1] * grid[2];
-    gridDim = {grid[0], grid[1], grid[2]}, blockDim = {u32(threads), 1, 1};
-    seed = (u64(kind) + 1) * 0x9e3779b97f4a7c15ull;
-    // Random orders of blocks: steps of a prime above any grid visit each block once.
-    const u64 step = kind > 1 ? 1000003 : 1, first = kind > 1 ? u64(random_below(1 << 20)) : 0;
-    for (u64 i = 0; i < blocks && !message[0]; i++) {
-        u64 at = (first + i * step) % blocks;
-        if (kind == 1) at = blocks - 1 - at;
-        blockIdx = {u32(at % grid[0]), u32(at / grid[0] % grid[1]), u32(at / grid[0] / grid[1])};
-        poison_static();
-        run_block(threads, shared, kind);
-        end_early();
-    }
 }
 
 const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP};

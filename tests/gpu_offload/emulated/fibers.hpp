@@ -23,7 +23,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 enum { MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MARGIN = 1024, MOST_SHARED = 256 << 10, POISON = 0xff, INTACT = 0xa5 };
 
-enum State { READY, AT_BARRIER, AT_MEETING, AT_COLLECTIVE, AT_WAIT, ENDED };
+enum State { READY, AT_BARRIER, AT_MEETING, AT_COLLECTIVE, AT_WAIT, SPINNING, ENDED };
 
 struct Copy {
     void *to;
@@ -57,12 +57,25 @@ struct Warp {
     Work work;
 };
 
-Fiber fibers[MOST_THREADS];
-Warp warps[MOST_THREADS / 32];
-Meeting meetings[16];
-unsigned char *stacks;
-alignas(1024) unsigned char shared_memory[MARGIN + MOST_SHARED + MARGIN];
+// A block that has begun. There are several where blocks wait for each other.
+struct Block {
+    Three index;
+    Fiber fibers[MOST_THREADS];
+    Warp warps[MOST_THREADS / 32];
+    Meeting meetings[16];
+    unsigned char *stacks, *shared_memory;
+    std::vector<unsigned char> statics; // its static shared memory while another block runs
+};
+
+// Of the block that runs.
+Block *block;
+Fiber *fibers;
+Warp *warps;
+Meeting *meetings;
+unsigned char *stacks, *shared_memory;
+
 int count, current, order[MOST_THREADS];
+bool progress; // a fiber came further than to what it spins on
 u64 seed;
 void *scheduler_stack;
 char message[512];
@@ -103,6 +116,12 @@ void meet_warps(int number, int warp_count) {
         for (int i = 0; i < count; i++)
             if (fibers[i].state == AT_MEETING && fibers[i].meeting == number) fibers[i].state = READY;
     }
+    to_scheduler();
+}
+
+// To be called in a loop that waits for another block: what can run does so first.
+void spin() {
+    fibers[current].state = SPINNING;
     to_scheduler();
 }
 
@@ -154,119 +173,6 @@ void finish_copies(size_t under_way) {
     fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + copies);
     fiber.groups.erase(fiber.groups.begin(), fiber.groups.begin() + groups);
     for (size_t &end : fiber.groups) end -= copies;
-}
-
-// --- a block ------------------------------------------------------------------------------------------------------------
-
-void run_fiber() {
-    body();
-    Fiber &fiber = fibers[current];
-    if (!fiber.waited) fail("thread %d ended without wait_for_previous(): the next kernel would not wait for the one before", current);
-    fiber.state = ENDED;
-    to_scheduler();
-}
-
-void shuffle_order() {
-    for (int i = count - 1; i > 0; i--) {
-        const int j = random_below(i + 1), swapped = order[i];
-        order[i] = order[j], order[j] = swapped;
-    }
-}
-
-void begin_block(int threads, u32 kind) {
-    if (!stacks) {
-        const size_t bytes = size_t(MOST_THREADS) * STACK_BYTES;
-        stacks = (unsigned char *)mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
-    }
-    count = threads;
-    for (int i = 0; i < count; i++) {
-        Fiber &fiber = fibers[i];
-        unsigned char *bottom = stacks + size_t(i) * STACK_BYTES;
-        memset(bottom, INTACT, 64);
-        fiber.stack = fresh_stack(bottom + STACK_BYTES, run_fiber);
-        fiber.state = READY;
-        fiber.waited = false;
-        fiber.copies.clear();
-        fiber.groups.clear();
-        order[i] = kind == 1 ? count - 1 - i : i;
-    }
-    memset(meetings, 0, sizeof meetings);
-    for (int w = 0; w * 32 < count; w++) {
-        warps[w].size = count - w * 32 < 32 ? count - w * 32 : 32;
-        warps[w].arrived = 0;
-    }
-}
-
-// Nobody can go on: either all that are left stand at the barrier, or they wait for each other at different places.
-void open_barrier() {
-    if (early) {
-        bool waits = false;
-        for (int i = 0; i < count; i++)
-            if (fibers[i].state == AT_WAIT) fibers[i].state = READY, waits = true;
-        if (waits) return end_early();
-    }
-    int stuck = -1, ended = -1, at_barrier = -1;
-    for (int i = 0; i < count; i++) {
-        if (fibers[i].state == AT_COLLECTIVE && stuck < 0) stuck = i;
-    }
-    if (stuck >= 0) {
-        const int first = stuck / 32 * 32;
-        for (int i = first; i < first + warps[stuck / 32].size; i++) {
-            if (fibers[i].state == ENDED) ended = i;
-            if (fibers[i].state == AT_BARRIER) at_barrier = i;
-        }
-        const int other = ended >= 0 ? ended : at_barrier;
-        snprintf(message, sizeof message, "warp %d: lane %d waits at %s, lane %d %s", stuck / 32, stuck % 32,
-                 fibers[stuck].place, other % 32, ended >= 0 ? "has ended" : "is at __syncthreads");
-        return;
-    }
-    for (int i = 0; i < count; i++)
-        if (fibers[i].state == AT_MEETING) {
-            const Meeting &meeting = meetings[fibers[i].meeting];
-            snprintf(message, sizeof message, "thread %d waits at meet(%d, %d): %d threads have come", i,
-                     fibers[i].meeting, meeting.threads / 32, meeting.arrived);
-            return;
-        }
-    for (int i = 0; i < count; i++)
-        if (fibers[i].state == AT_BARRIER) fibers[i].state = READY;
-}
-
-bool margins_intact(size_t shared) {
-    for (int i = 0; i < MARGIN; i++)
-        if (shared_memory[i] != INTACT || shared_memory[MARGIN + shared + i] != INTACT) return false;
-    return true;
-}
-
-void check_block(size_t shared) {
-    if (!margins_intact(shared)) snprintf(message, sizeof message, "wrote outside of %zu bytes of dynamic shared memory", shared);
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < 64; j++)
-            if (stacks[size_t(i) * STACK_BYTES + j] != INTACT) snprintf(message, sizeof message, "thread %d: stack overflow", i);
-}
-
-// `kind` 0: threads in ascending order, 1: descending, else: a new random order after each round.
-void run_block(int threads, size_t shared, u32 kind) {
-    begin_block(threads, kind);
-    memset(shared_memory, INTACT, MARGIN);
-    memset(shared_memory + MARGIN, POISON, shared);
-    memset(shared_memory + MARGIN + shared, INTACT, MARGIN);
-    for (bool alive = true; alive;) {
-        bool moved = false;
-        if (kind > 1) shuffle_order();
-        alive = false;
-        for (int i = 0; i < count; i++) {
-            Fiber &fiber = fibers[order[i]];
-            if (fiber.state == READY) {
-                current = order[i], threadIdx = {u32(current), 0, 0}, moved = true;
-                switch_stack(&scheduler_stack, fiber.stack);
-                if (message[0]) return;
-            }
-            alive |= fiber.state != ENDED;
-        }
-        if (alive && !moved) open_barrier();
-        if (message[0]) return;
-    }
-    check_block(shared);
 }
 } // namespace emulator
 } // namespace

@@ -38,7 +38,10 @@ template <class T> WORD T shuffle(T value, int source) { return __shfl_sync(0xff
 
 WORD void meet(int number, int warps) { emulator::meet_warps(number, warps); }
 
-WORD u32 load_again(const u32 *pointer) { return *pointer; }
+WORD u32 load_again(const u32 *pointer) {
+    emulator::spin();
+    return *pointer;
+}
 
 WORD void multiply_bytes_32(i32 (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
     const u32 operands[6] = {a0, a1, a2, a3, b0, b1};
