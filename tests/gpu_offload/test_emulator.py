@@ -8,35 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halfbyte.errors import ResourceError
-from halfbyte.gpu_offload.device import Launch, Product
 from tests.gpu_offload.arrays import download, run, upload
-from tests.gpu_offload.emulated.compiler import HERE, KERNELS, missing
-from tests.gpu_offload.emulated.device import EmulatedDevice
-
-PROBES = Path(__file__).parent / "probes.cuh"
-ORDERS = (0, 1, 7)
-RNG = np.random.default_rng(1)
-
-
-def probing(order: int = 0, budget: int = 1 << 30) -> EmulatedDevice:
-    reason = missing()
-    if reason:
-        pytest.skip(reason)
-    made = EmulatedDevice(order=order, budget=budget, more_kernels=(PROBES,))
-    made.load(EVERY_PROBE, None)
-    return made
-
-
-EVERY_PROBE = (
-    *("probe_shuffles", "probe_reverse<true>", "probe_reverse<false>", "probe_copies<0>", "probe_copies<2>"),
-    *("probe_bytes<16>", "probe_bytes<32>", "probe_halves<false>", "probe_halves<true>"),
-    *("probe_pairs", "probe_mistake", "probe_conversions", "probe_bits", "probe_turns", "probe_grid"),
-)
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
+from tests.gpu_offload.emulated.compiler import HERE, KERNELS
+from tests.gpu_offload.probes import FINE, ORDERS, RNG, floats, probing
 
 
 def test_the_words_of_both_worlds_are_the_same():
@@ -169,7 +143,6 @@ def test_bytes_are_picked_and_dotted():
     assert np.array_equal(download(device, dots, np.int32, (32,)), signed.prod(0).sum(1) + 7)
 
 
-FINE = 11
 MISTAKES = {
     0: "lane 16 waits at a shuffle, lane 15 has ended",
     1: "lane 0 waits at a shuffle, lane 5 is at __syncthreads",
@@ -230,73 +203,3 @@ def test_memory_is_poisoned_wherever_it_comes_from():
     for _ in range(2):
         run(device, "probe_mistake", (1,), 32, out, 8, 1.0, shared=64)
         assert np.isnan(download(device, out, np.float32, (32,))).all()
-
-
-def test_arguments_must_be_of_the_kind_of_their_parameters():
-    device = probing()
-    out = device.allocate(128)
-    with pytest.raises(AssertionError, match="arguments are 'iii', parameters 'iif'"):
-        device.launch(Launch("probe_mistake", (1, 1, 1), 32, (out.address, 1, 1)))
-
-
-def test_kernels_that_do_not_compile_say_why():
-    with pytest.raises(AssertionError, match="probe_unheard_of"):
-        probing().load(["probe_unheard_of<3>"], None)
-
-
-def test_a_recording_runs_as_often_as_it_is_replayed():
-    device = probing()
-    counter, turns = upload(device, np.zeros(1, np.int32)), device.allocate(4)
-    recording = device.record(lambda: run(device, "probe_turns", (1,), 32, counter, turns))
-    assert download(device, counter, np.int32, (1,))[0] == 0
-    recording.replay()
-    recording.replay()
-    assert download(device, counter, np.int32, (1,))[0] == 2
-    for wrong in (lambda: device.allocate(1), device.synchronize):
-        with pytest.raises(AssertionError, match="while recording"):
-            device.record(wrong)
-
-
-def test_copies_leave_pinned_memory_when_they_run_and_other_memory_at_once():
-    device = probing()
-    for source, expected in ((device.pinned(4), 9), (np.zeros(4, np.uint8), 1)):
-        source[:] = 1
-        target, other = device.allocate(4), device.allocate(4)
-        device.copy_in(target.address, source)
-        device.copy(other.address, target.address, 4)
-        source[:] = 9
-        assert (download(device, other, np.uint8, (4,)) == expected).all()
-
-
-def test_products_are_of_rows():
-    device = probing()
-    x, weight = floats(3, 8).astype(np.float16), floats(5, 8).astype(np.float16)
-    out = device.allocate(60)
-    buffers = upload(device, x), upload(device, weight)
-    device.multiply(Product(buffers[0].address, buffers[1].address, out.address, tokens=3, columns=8, rows=5))
-    expected = x.astype(np.float32) @ weight.astype(np.float32).T
-    np.testing.assert_allclose(download(device, out, np.float32, (3, 5)), expected, rtol=1e-5)
-
-
-def test_memory_ends_and_comes_back():
-    device = probing(budget=1000)
-    held = device.allocate(600)
-    with pytest.raises(ResourceError) as caught:
-        device.allocate(500)
-    assert (caught.value.needed, caught.value.free) == (500, 400)
-    del held
-    assert device.allocate(500).address % 256 == 0
-
-
-def test_a_lost_device_stays_lost():
-    device = probing()
-    out = device.allocate(128)
-    device.fail_after(1)
-    run(device, "probe_mistake", (1,), 32, out, FINE, 2.0)
-    device.synchronize()
-    run(device, "probe_mistake", (1,), 32, out, FINE, 2.0)
-    for attempt in (device.synchronize, device.synchronize, lambda: device.allocate(1)):
-        with pytest.raises(ResourceError, match="lost"):
-            attempt()
-    device.close()
-    device.close()

@@ -127,7 +127,7 @@ void check_block(size_t shared) {
 // time. Whether somebody moved.
 bool run_once(u32 kind) {
     bool moved = false;
-    for (int i = 0; i < count && kind < 2; i++) order[i] = kind ? count - 1 - i : i;
+    for (int i = 0; i < count; i++) order[i] = kind == 1 ? count - 1 - i : i;
     if (kind > 1) shuffle_order();
     for (int i = 0; i < count; i++) {
         Fiber &fiber = fibers[order[i]];
