@@ -16,7 +16,7 @@ FENCE = (64 << 10) // PAGE * PAGE
 INTACT = 0xA5
 POISON = 0xFF
 NOTHING = 0  # PROT_NONE
-WATCHED = np.dtype([("begin", np.uint64), ("bytes", np.uint64), ("written", np.uint32), ("unused", np.uint32)])
+WATCHED = np.dtype([("begin", np.uint64), ("bytes", np.uint64), ("written", np.uint32), ("readable", np.uint32)])
 
 
 class EmulatedBuffer:
@@ -94,10 +94,10 @@ class Memory:
         raise AssertionError(f"{n_bytes} bytes at {address:#x} are not in any buffer")
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[np.ndarray]:
-        """All buffers for a kernel that notes which ones it writes."""
+    def watched(self, readable: bool) -> Iterator[np.ndarray]:
+        """All buffers for a kernel that notes which ones it writes; `readable` even before it has waited."""
         buffers = [*self._live.values(), *self._gone.values()]
-        rows = [(pages.inside.ctypes.data, pages.inside.nbytes, pages.written, 0) for pages in buffers]
+        rows = [(pages.inside.ctypes.data, pages.inside.nbytes, pages.written, readable) for pages in buffers]
         watched = np.array(rows, WATCHED)
         yield watched
         for pages, written in zip(buffers, watched["written"], strict=True):

@@ -10,7 +10,7 @@ namespace emulator {
 
 struct Watched {
     unsigned long long begin, bytes;
-    unsigned written, unused;
+    unsigned written, readable; // even before the wait
 };
 
 Watched *watched;
@@ -21,7 +21,7 @@ void protect(const Watched &buffer, int how) { mprotect((void *)buffer.begin, si
 
 void begin_watching() {
     early = watched_count > 0;
-    for (int i = 0; i < watched_count; i++) protect(watched[i], watched[i].written ? PROT_NONE : PROT_READ);
+    for (int i = 0; i < watched_count; i++) protect(watched[i], watched[i].written && !watched[i].readable ? PROT_NONE : PROT_READ);
 }
 
 void end_early() {
