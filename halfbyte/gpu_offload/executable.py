@@ -13,7 +13,7 @@ from ..model.backend import Progress, Span, Stage, Weight
 from ..model.kv_types import KvTypes
 from ..model.program import Program, Receive, StepBatch
 from .assembly import Assembly
-from .border import Border
+from .border import Border, Room, side_by_side
 from .bucket import bucket
 from .calls import Ref, Sizes
 from .device import Device, Recording
@@ -64,28 +64,35 @@ class GpuExecutable:
         self._groups: list[Group] = []
         self._logits: NDArray[np.float32] | None = None
         self._done: set[str] = set()
+        self._queued = False
         self._spans = SpanLog(self._device)
         self._closed = False
 
     def _make_borders(self) -> dict[str, Border]:
-        """Of all values that come and go."""
-        low, program = self._assembly.decode.lowered.low, self._program
-        names = [op.out for op in program.ops if isinstance(op, Receive)] + program.taps()
-        names += [program.logits] if program.logits else []
-        most = self._most
-        borders = {
-            name: Border(
-                self._device,
-                program.widths[name],
-                most.rows if low.asked(name) else low.most_rows(name, most),
-                low.asked(name),
-            )
-            for name in dict.fromkeys(names)
-        }
-        if program.logits and not program.encoder:
-            stride = peak_stride(program.vocab_size)
-            borders[PEAKS] = Border(self._device, stride, most.rows, True, stride)
-        return borders
+        """Of all values that come and go.
+
+        Those of each stage lie in the same room, as there may be some in every layer; what stays has one of its own.
+        """
+        low, program, most = self._assembly.decode.lowered.low, self._program, self._most
+
+        def make(room: Room, offset: int, name: str) -> Border:
+            if name == PEAKS:
+                stride = peak_stride(program.vocab_size)
+                return Border(room, offset, stride, most.rows, True, stride)
+            rows = most.rows if low.asked(name) else low.most_rows(name, most)
+            return Border(room, offset, program.widths[name], rows, low.asked(name))
+
+        borders: dict[str, Border] = {}
+        coming, going, staying = (Room(self._device) for _ in range(3))
+        passing = {name for stage in self._stages for name in stage.sends if program.taps().count(name) == 1}
+        for stage in self._stages:
+            received = [op.out for op in program.ops[stage.start : stage.stop] if isinstance(op, Receive)]
+            borders |= side_by_side(coming, received, make)
+            borders |= side_by_side(going, [name for name in stage.sends if name in passing], make)
+        kept = [name for name in dict.fromkeys(program.taps()) if name not in passing]
+        kept += [program.logits] if program.logits else []
+        kept += [PEAKS] if program.logits and not program.encoder else []
+        return borders | side_by_side(staying, kept, make)
 
     # --- a step ---
 
@@ -102,11 +109,19 @@ class GpuExecutable:
 
     def receive(self, name: str) -> NDArray[np.float32]:
         """Where the caller writes a value before the stage that reads it: f32[rows, width]."""
+        self._wait_for_stages()
         border = self._borders[name]
         return border.whole[: self._count(border), : border.width]
 
+    def _wait_for_stages(self) -> None:
+        """Until then what came for the stage before may still be on its way."""
+        if self._queued:
+            self._device.synchronize()
+            self._queued = False
+
     def run_stage(self, number: int) -> None:
         """Enqueue a stage, and the copies of what comes and goes."""
+        self._queued = True
         for group in self._groups:
             for name in self._stages[number].receives:
                 self._borders[name].gather(group)
@@ -154,7 +169,7 @@ class GpuExecutable:
         """A value that a stage before made, f32[rows, width], once it is there."""
         border = self._borders[name]
         if name not in self._done:
-            self._device.synchronize()
+            self._wait_for_stages()
             for group in self._groups:
                 border.scatter(group)
             self._done.add(name)
@@ -162,7 +177,7 @@ class GpuExecutable:
 
     def finish(self) -> None:
         """Return when the step is done and the logits are written."""
-        self._device.synchronize()
+        self._wait_for_stages()
         if self._logits is not None:
             made = self.sent(self._program.logits)
             if made.ctypes.data != self._logits.ctypes.data:

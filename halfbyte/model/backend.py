@@ -151,7 +151,7 @@ class StagedExecutable(Protocol):
         """Run a stage, or have it run while the caller goes on."""
 
     def sent(self, name: str) -> NDArray[np.float32]:
-        """A value that a stage before made, f32[rows, width], once it is there: until the next step begins."""
+        """A value that the stage before made, f32[rows, width], once it is there: until the next stage runs."""
 
     def finish(self) -> None:
         """Return when the step is done and the logits are written."""

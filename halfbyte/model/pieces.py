@@ -121,7 +121,8 @@ class _Cutting:
         receives = [name for name in reads if self._home[name] != place and name not in received]
         made = [name for op in run for name in op.writes()]
         sends = [name for name in made if name in self._abroad]
-        kept = [name for name in made if name in self._abroad or name in self.program.taps()]
+        # What is sent and tapped as well has two taps: one until it is fetched, one until the step ends.
+        kept = [*sends, *(name for name in made if name in self.program.taps())]
         ops += [Receive(name, name in self._asked) for name in receives]
         ops += [self._renumbered(place, op) for op in run]
         ops += [Tap(name) for name in kept]

@@ -65,14 +65,16 @@ class HybridExecutable:
         self.page_bytes = sum(side.page_bytes for side in self._sides.values())
         self._owner = next(place for place, share in pieces.shares.items() if share.program.logits)
         self._home = {name: place for place, share in pieces.shares.items() for name in share.program.taps()}
+        self._turns = [self._turn(index) for index in range(len(pieces.order))]
         self._logits: NDArray[np.float32] | None = None
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
         for place, side in self._sides.items():
             side.begin(batch, logits if place == self._owner else None)
-        for place, number in self._pieces.order:
-            self._hand_over(place, number)
+        for place, number, arriving in self._turns:
+            for name in arriving:
+                np.copyto(self._sides[place].receive(name), self._sides[self._home[name]].sent(name))
             self._sides[place].run_stage(number)
         for side in self._sides.values():
             side.finish()
@@ -85,10 +87,17 @@ class HybridExecutable:
             return owner.logits_memory(rows, vocab_size)
         return np.empty((rows, vocab_size), np.float32)
 
-    def _hand_over(self, place: Place, number: int) -> None:
-        """Bring a stage what it receives."""
-        for name in self._pieces.shares[place].stages[number].receives:
-            np.copyto(self._sides[place].receive(name), self._sides[self._home[name]].sent(name))
+    def _turn(self, index: int) -> tuple[Place, int, tuple[str, ...]]:
+        """A stage, and what is brought before it runs.
+
+        That is what the stage before sent, whenever it is read: a GPU has the room for it once. From a CPU, which keeps
+        all it sends until the step ends, it is what the stage receives.
+        """
+        place, number = self._pieces.order[index]
+        if place == "gpu" or index == 0:
+            return place, number, self._pieces.shares[place].stages[number].receives
+        before, last = self._pieces.order[index - 1]
+        return place, number, self._pieces.shares[before].stages[last].sends
 
     def tapped(self, name: str) -> NDArray[np.float32]:
         """What a tapped value was in the last step."""
