@@ -14,7 +14,7 @@ from .calls import Call, Multiply, Shared, Sizes
 BODIES = {"linear": "Linear", "norm": "Normal", "elementwise": "Elementwise"}
 """Kernels that have a body there."""
 MOST_CALLS = 16
-MOST_TOKENS = 4
+MOST_TOKENS = 0
 """With more, a product's registers are too many to share a kernel with others, and it is long enough to stand alone."""
 _INSTRUCTION = np.dtype(
     [("kind", np.int32), ("pieces", np.int32), ("next", np.int32), ("product", np.int32), ("words", np.uint64, 20)]
