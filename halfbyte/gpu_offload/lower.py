@@ -55,6 +55,7 @@ class Lowering:
         self._asked = _asked_values(self.program)
         self._routed = routed_values(self.program)
         self._route = _routes(self.program)
+        self._scores = {op.x for op in self.program.ops if isinstance(op, ir.MoeRoute)}
         self._done: set[int] = set()
         self._formed: set[str] = set()
         self._walked: set[int] = set()
@@ -158,15 +159,16 @@ class Lowering:
         self._done.add(id(op))
 
     def multiplies_bytes(self, op: ir.Op) -> bool:
-        """Whether a product reads planes: few rows, of a matrix with a family of its own."""
-        if isinstance(op, ir.ExpertLinear):
-            return not self.packed[op.weight].family.plain
-        few = self.products == "bytes" or (isinstance(op, ir.Linear) and self.asked(op.x))
-        return isinstance(op, ir.Linear) and few and not self.packed[op.weight].family.plain
+        """Whether a product reads planes: of a matrix with a family of its own, unless it is the library's."""
+        if not isinstance(op, ir.Linear | ir.ExpertLinear) or self.packed[op.weight].family.plain:
+            return False
+        return not self.multiplies_halves(op)
 
     def multiplies_halves(self, op: ir.Op) -> bool:
-        """Whether a product is the library's."""
-        return isinstance(op, ir.Linear) and self.products == "halves" and not self.asked(op.x)
+        """Whether a product is the library's: of all tokens' rows, but not scores of experts, whose order halves tip."""
+        if not isinstance(op, ir.Linear) or self.products == "bytes":
+            return False
+        return not (self.asked(op.x) or op.x in self._routed or op.out in self._scores)
 
     # --- forms ---
 
