@@ -18,6 +18,7 @@ from .backends import Builder, Job, build_cpu
 from .config import STEP_TOKENS
 from .fits import check_memory
 from .hybrid import Choosing, HybridExecutable
+from .sizes import parse_memory
 
 log = logging.getLogger("halfbyte.load")
 
@@ -154,7 +155,10 @@ class Offload:
 
 
 def offloaded(job: Job, device: Device, free: int) -> Offload:
-    """Cut a job for a device that has `free` bytes."""
+    """Cut a job for a device that has `free` bytes, of which a share may be asked for keys and values."""
+    if isinstance(job.config.kv_memory, float):
+        n_bytes = parse_memory(job.config.kv_memory, "kv_memory", free)
+        job = replace(job, config=replace(job.config, kv_memory=n_bytes))
     # As many pages as now, whatever is free in this machine's memory once the device has its part.
     config = replace(job.config, kv_memory=job.n_pages * job.page_bytes)
     tokens = config.max_num_batched_tokens

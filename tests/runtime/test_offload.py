@@ -177,6 +177,16 @@ def test_steps_are_longer_only_where_a_gpu_computes_everything(path, device):
             assert llm._engine.limits.max_num_batched_tokens == tokens
 
 
+def test_a_share_of_memory_for_keys_and_values_is_one_of_the_gpus(path, device, monkeypatch):
+    device.free = 8_000_000
+    job = offload_of(path, "auto", kv_memory=0.25).job
+    assert job.n_pages == 2_000_000 // job.page_bytes
+    assert offload_of(path, "auto", kv_memory=2_000_000).job.n_pages == job.n_pages
+    with pytest.raises(ConfigError, match="less than a page"):
+        load(path, **OPTIONS, gpu_layers="auto", kv_memory=1e-6)
+    assert device.closed == 1
+
+
 def test_memory_of_this_machine_is_asked_only_for_what_stays(path, device, monkeypatch):
     monkeypatch.setattr(fits, "free_memory", lambda: 100)
     with pytest.raises(ResourceError, match="the model needs"):
