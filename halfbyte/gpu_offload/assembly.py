@@ -56,7 +56,7 @@ class Assembly:
         self.steps: dict[Kind, StepImage] = {kind: StepImage(device, capacity) for kind in KINDS}
         self._buffers: list[Buffer] = []
         memory = self._memory([modes.decode])
-        self.decode = self._mode(modes.decode, self.steps["decode"], memory, chains=True)
+        self.decode = self._mode(modes.decode, self.steps["decode"], memory)
         memory = self._memory(modes.prompts)
         self._prompts = [self._mode(one, self.steps["prompt"], memory) for one in modes.prompts]
         self.leaving = [self._made(stage) for stage in stages]
@@ -75,7 +75,7 @@ class Assembly:
         self._buffers.append(self.device.allocate(n_bytes))
         return self._buffers[-1].address
 
-    def _mode(self, lowered: Lowered, step: StepImage, memory: tuple[int, int], *, chains: bool = False) -> Mode:
+    def _mode(self, lowered: Lowered, step: StepImage, memory: tuple[int, int]) -> Mode:
         values, scratch = memory
         constants = self._constants
         addresses = Addresses(
@@ -89,7 +89,7 @@ class Assembly:
             self.pages.address,
             step.address,
         )
-        return Mode(self.device, lowered, addresses, chains=chains)
+        return Mode(self.device, lowered, addresses)
 
     def _made(self, stage: Stage) -> list[str]:
         """Values that a stage makes and the host wants."""

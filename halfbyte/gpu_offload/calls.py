@@ -98,8 +98,6 @@ class Call:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     shared: Shared = 0
-    ring: Shared = 0
-    """How much of the shared memory is a product's rings."""
 
 
 @dataclass(frozen=True)

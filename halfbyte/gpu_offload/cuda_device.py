@@ -58,7 +58,6 @@ class CudaDevice:
         self.capability = card.capability
         self.multiprocessors = card.multiprocessors
         self.shared_bytes = card.shared_bytes
-        self.together = card.multiprocessors
         self._driver = driver
         self._card = card
         self._cupy = cupy

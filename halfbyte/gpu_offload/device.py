@@ -61,8 +61,6 @@ class Device(Protocol):
     multiprocessors: int
     shared_bytes: int
     """Most dynamic shared memory of a block."""
-    together: int
-    """Blocks that are sure to run at the same time where nothing else does, however large each is."""
 
     def load(self, kernels: Collection[str], progress: Progress | None) -> int:
         """Make kernels ready, compiled or from the cache; how many were compiled."""

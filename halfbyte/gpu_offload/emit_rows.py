@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model import program as ir
-from .calls import Operand, Ref, StepAt, Stride, Vector
+from .calls import Grid, Operand, Ref, StepAt, Stride, Vector
 from .emit_kv import normed_by_rope
+from .emit_linear import normed_by_products
 from .grids import columns_of, warps_for
 from .lower import Lowering
 
@@ -42,15 +43,21 @@ def _emit_norm(low: Lowering, op: ir.RmsNorm | ir.LayerNorm, added: ir.Add | Non
         low.count(op.out),
         *low.forms(op.out),
     )
+    by_products = added is None and isinstance(op, ir.RmsNorm) and normed_by_products(low, op)
     low.call(
         f"norm<{'true' if isinstance(op, ir.LayerNorm) else 'false'}>",
-        low.each_row(op.out),
+        _but_one(low.each_row(op.out)) if by_products else low.each_row(op.out),
         warps_for(-(-width // 4), 512),
         operands,
         (x,) if residual is None else (x, residual),
         (op.out,) if added is None else (op.out, added.out),
         shared=_row_bytes(width) * (2 if early else 1),
     )
+
+
+def _but_one(grid: Grid) -> Grid:
+    """No blocks where there is one row."""
+    return lambda sizes: grid(sizes) if grid(sizes)[0] > 1 else (0, 1, 1)
 
 
 def _norm_groups(low: Lowering, op: ir.RmsNorm) -> None:

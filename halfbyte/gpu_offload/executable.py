@@ -129,7 +129,6 @@ class GpuExecutable:
                 self._replay(number, group)
             else:
                 mode, sizes = self._assembly.mode(group), self._exact(group)
-                mode.prepare(number, sizes)
                 self._enqueue(number, group, mode, sizes)
 
     def _exact(self, group: Group) -> Sizes:
@@ -144,7 +143,6 @@ class GpuExecutable:
         key = (number if whole else ~number, sizes)
         if key not in self._recordings:
             mode = self._assembly.decode
-            mode.prepare(number, sizes)
             self._recordings[key] = self._device.record(lambda: self._enqueue(number, group, mode, sizes))
         self._recordings[key].replay()
 

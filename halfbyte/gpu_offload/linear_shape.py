@@ -14,13 +14,15 @@ SEGMENTS = 3
 UNIT = 256
 """Columns that a warp takes at once."""
 _SPLITS = (1, 2, 4, 8, 16)
-OTHER_BYTES = 20 << 10
-"""Shared memory that is left for the rows of norms that are in one chain with products."""
+OWN_UNIT_BYTES = 640
+"""Of a unit of one token, as `OwnUnit` in `kernels/linear.cuh` has it."""
+STAGES = 2
+"""Slots of a warp's ring. More of them hide no more, and keep the next kernel's blocks from starting early."""
 
 
 def quads_for(tokens: int) -> int:
-    """Quads of tokens that a block had best take."""
-    return 1 if tokens <= 4 else 2 if tokens <= 8 else 4
+    """Quads of tokens that a block takes: with more than two, registers do not hold what a warp reads of them."""
+    return 1 if tokens <= 4 else 2
 
 
 @dataclass(frozen=True)
@@ -66,23 +68,29 @@ class TileShape:
         """Shared memory of a block."""
         return self._shared(*self._fit(tokens, most))
 
-    def ring(self, tokens: int, most: int) -> int:
-        """How much of it are rings."""
-        return WARPS * self._fit(tokens, most)[1] * self.unit_bytes
+    def own_bytes(self, most: int) -> int:
+        """Shared memory of a token that a block norms for itself; 0 where there is no room for it."""
+        n_bytes = -(-self.columns // UNIT) * OWN_UNIT_BYTES
+        ring = WARPS * self._fit(1, most)[1] * self.unit_bytes
+        return n_bytes if ring + _parts(1) + n_bytes <= most else 0
 
-    def kernel(self, name: str, tokens: int, most: int) -> str:
+    def kernel(self, name: str, tokens: int, most: int, *more: bool) -> str:
         """The instance for so many tokens, where a block has `most` bytes of shared memory."""
         quads, stages = self._fit(tokens, most)
-        held = "true" if self.held else "false"
-        return f"{name}<{self.family.name}, {quads}, {self.split}, {stages}, {held}>"
+        flags = ", ".join(str(flag).lower() for flag in (self.held, *more))
+        return f"{name}<{self.family.name}, {quads}, {self.split}, {stages}, {flags}>"
 
     def _fit(self, tokens: int, most: int) -> tuple[int, int]:
-        """Quads that a block takes, and slots of a warp's ring: four, or as many as there is room for."""
+        """Quads that a block takes, and slots of a warp's ring, or as many as there is room for."""
         quads = quads_for(tokens)
         while quads > 1 and self._shared(quads, 1) > most:
             quads //= 2
-        return quads, next((stages for stages in (4, 3, 2) if self._shared(quads, stages) + OTHER_BYTES <= most), 1)
+        return quads, STAGES if self._shared(quads, STAGES) <= most else 1
 
     def _shared(self, quads: int, stages: int) -> int:
-        parts = 0 if self.split == 1 else 2 * WARPS * 2 * quads * 32 * 4
-        return WARPS * stages * self.unit_bytes + parts
+        return WARPS * stages * self.unit_bytes + (0 if self.split == 1 else _parts(quads))
+
+
+def _parts(quads: int) -> int:
+    """Bytes of the sums that warps leave for each other, of two rounds."""
+    return 2 * WARPS * 2 * quads * 32 * 4

@@ -84,10 +84,9 @@ class Lowering:
         writes: Sequence[str],
         *,
         shared: Shared = 0,
-        ring: Shared = 0,
     ) -> None:
         """Append a call, and behind it one a value it writes whose other forms the kernel does not make."""
-        self.calls.append(Call(kernel, grid, threads, tuple(operands), tuple(reads), tuple(writes), shared, ring))
+        self.calls.append(Call(kernel, grid, threads, tuple(operands), tuple(reads), tuple(writes), shared))
         for value in writes:
             self.make_forms(value)
 
@@ -138,6 +137,10 @@ class Lowering:
         alone = len(readers) == 1 and value != self.program.logits and self.in_walk(readers[0])
         return readers[0] if alone else None
 
+    def writer(self, value: str) -> ir.Op | None:
+        """The op that writes a value."""
+        return self.program.ops[self._writer[value]] if value in self._writer else None
+
     def readers(self, value: str) -> list[ir.Op]:
         """All ops that read a value."""
         return self._readers.get(value, [])
@@ -165,7 +168,7 @@ class Lowering:
         return not self.multiplies_halves(op)
 
     def multiplies_halves(self, op: ir.Op) -> bool:
-        """Whether a product is the library's: of all tokens' rows, but not scores of experts, whose order halves tip."""
+        """Whether a product is the library's: of all tokens' rows, but no scores of experts, whose order it may tip."""
         if not isinstance(op, ir.Linear) or self.products == "bytes":
             return False
         return not (self.asked(op.x) or op.x in self._routed or op.out in self._scores)

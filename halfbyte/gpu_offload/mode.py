@@ -7,16 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from ..model.backend import Stage
 from ..model.program import Program, Receive
 from .bucket import STEPS
 from .calls import Call, Multiply, Sizes
-from .chains import Chain, chained
-from .device import Buffer, Device, Launch, Product
+from .device import Device, Launch, Product
 from .emit import EMIT
-from .linear_shape import THREADS
 from .lower import Lowering
 from .peaks import note_peaks
 from .place import Addresses, Layout, lay_out, operands_of
@@ -68,49 +64,26 @@ def lower(low: Lowering, stages: Sequence[Stage], most: Sizes) -> Lowered:
 
 
 class Prepared(NamedTuple):
-    """A call with its arguments, or a chain with those of each of its calls."""
+    """A call with its arguments."""
 
-    call: Call | Multiply | Chain
-    arguments: tuple[tuple[int | float, ...], ...]
+    call: Call | Multiply
+    arguments: tuple[int | float, ...]
 
 
 class Mode:
-    """Enqueues what was lowered; with `chains` few launches do what they can."""
+    """Enqueues what was lowered."""
 
-    def __init__(self, device: Device, lowered: Lowered, addresses: Addresses, *, chains: bool) -> None:
+    def __init__(self, device: Device, lowered: Lowered, addresses: Addresses) -> None:
         self.lowered, self.addresses = lowered, addresses
         self._device = device
         self._stages = [
-            [self._prepared(call) for call in (chained(stage) if chains else stage)] for stage in lowered.stages
+            [Prepared(call, tuple(map(addresses.of, operands_of(call)))) for call in stage] for stage in lowered.stages
         ]
-        self._programs: dict[tuple[Chain, Sizes], Buffer] = {}
-        self._counters = device.allocate(8)
-        device.copy_in(self._counters.address, np.zeros(8, np.uint8))
-        device.synchronize()
-
-    def _prepared(self, call: Call | Multiply | Chain) -> Prepared:
-        calls = call.calls if isinstance(call, Chain) else (call,)
-        return Prepared(call, tuple(tuple(map(self.addresses.of, operands_of(one))) for one in calls))
 
     @property
     def program(self) -> Program:
         """The share's."""
         return self.lowered.low.program
-
-    def prepare(self, stage: int, sizes: Sizes) -> None:
-        """Bring to the device what launches of a stage read there; `enqueue` may be recorded afterwards."""
-        kernels = set()
-        for call, arguments in self._stages[stage]:
-            if isinstance(call, Chain) and self._fits(call, sizes) and (call, sizes) not in self._programs:
-                program = call.program(sizes, arguments)
-                buffer = self._programs[call, sizes] = self._device.allocate(len(program))
-                self._device.copy_in(buffer.address, program)
-                self._device.synchronize()
-                kernels.add(call.kernel(sizes))
-        self._device.load(kernels, None)
-
-    def _fits(self, chain: Chain, sizes: Sizes) -> bool:
-        return chain.fits(sizes, self._device.shared_bytes) and sizes.rows > 0
 
     def enqueue(self, stage: int, sizes: Sizes, around: Around | None = None) -> None:
         """Enqueue the calls of a stage; `around` gets each of them to run itself."""
@@ -122,28 +95,13 @@ class Mode:
 
     def _run(self, prepared: Prepared, sizes: Sizes) -> None:
         call, arguments = prepared
-        if isinstance(call, Chain):
-            if self._fits(call, sizes):
-                self._run_chain(call, sizes)
-                return
-            for one, own in zip(call.calls, arguments, strict=True):
-                self._run_call(one, own, sizes)
-        elif isinstance(call, Multiply):
-            x, weight, out = map(int, arguments[0])
+        if isinstance(call, Multiply):
+            x, weight, out = map(int, arguments)
             self._device.multiply(Product(x, weight, out, sizes.tokens, call.columns, call.rows))
-        else:
-            self._run_call(call, arguments[0], sizes)
-
-    def _run_call(self, call: Call, arguments: tuple[int | float, ...], sizes: Sizes) -> None:
+            return
         grid = call.grid(sizes)
         if 0 in grid:
             return
         kernel = call.kernel if isinstance(call.kernel, str) else call.kernel(sizes)
         shared = call.shared if isinstance(call.shared, int) else call.shared(sizes)
         self._device.launch(Launch(kernel, grid, call.threads, arguments, shared))
-
-    def _run_chain(self, chain: Chain, sizes: Sizes) -> None:
-        program = self._programs[chain, sizes].address
-        arguments = (program, len(chain.calls), self._counters.address, chain.ring(sizes))
-        grid = (self._device.together, 1, 1)
-        self._device.launch(Launch(chain.kernel(sizes), grid, THREADS, arguments, chain.shared(sizes)))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from ..model.backend import Span
 from .calls import Call, Packed, Ref
-from .chains import Chain
 from .device import Device
 from .mode import Prepared
 
@@ -52,8 +51,6 @@ class SpanLog:
 
 def _label(prepared: Prepared) -> str:
     call = prepared.call
-    if isinstance(call, Chain):
-        return f"chain of {len(call.calls)} from {_label(Prepared(call.calls[0], ()))}"
     if not isinstance(call, Call):
         return f"multiply {call.writes[0] if call.writes else ''}"
     subjects = [operand.weight for operand in call.operands if isinstance(operand, Packed)]

@@ -27,15 +27,14 @@ WORD int padded_units(i64 columns) { return int(columns + 255) / 256; }
 
 WORD float largest_of(float4 v) { return fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))); }
 
-// A warp stores a unit: lane l holds columns 4l .. 4l + 3 and 128 + 4l .. 128 + 4l + 3.
-WORD void store_unit(const Forms &to, int token, int unit, int units, float4 first, float4 second) {
+// A warp makes bytes of a unit: lane l holds columns 4l .. 4l + 3 and 128 + 4l .. 128 + 4l + 3. Those of a group lie
+// `group_bytes` behind those of the group before.
+WORD void store_numbers(u8 *bytes, int group_bytes, Record *record, float4 first, float4 second) {
     const float largest = 127.f * 256.f;
     float peak = fmaxf(largest_of(first), largest_of(second));
 #pragma unroll
     for (int mask = 16; mask; mask /= 2) peak = fmaxf(peak, shuffle_xor(peak, mask));
     const float inverse = peak > 1e-30f ? largest / peak : 0.f;
-    const i64 place = i64(token / 4) * units + unit;
-    Record *record = to.records + place * 4 + token % 4;
     if (lane() == 0) record->scale = peak / largest;
     const int t = lane() & 3, half = lane() >> 2 & 1, group = lane() >> 3;
 #pragma unroll
@@ -50,7 +49,7 @@ WORD void store_unit(const Forms &to, int token, int unit, int units, float4 fir
             upper |= u32(u8(top)) << 8 * k;
             lower |= u32(u8(q[k] - 256 * top)) << 8 * k;
         }
-        u8 *lanes = to.planes + ((place * 8 + group + 4 * i) * 32 + 8 * (token % 4) + t) * 8 + 4 * half;
+        u8 *lanes = bytes + (group + 4 * i) * group_bytes + 8 * t + 4 * half;
         *(u32 *)lanes = upper;
         *(u32 *)(lanes + 32) = lower;
         i32 sum = q[0] + q[1] + q[2] + q[3];
@@ -60,6 +59,12 @@ WORD void store_unit(const Forms &to, int token, int unit, int units, float4 fir
         sum += shuffle_xor(sum, 4);
         if ((lane() & 7) == 0) record->sums[group + 4 * i] = sum;
     }
+}
+
+// The same into the planes.
+WORD void store_unit(const Forms &to, int token, int unit, int units, float4 first, float4 second) {
+    const i64 place = i64(token / 4) * units + unit;
+    store_numbers(to.planes + place * 2048 + 64 * (token % 4), 256, to.records + place * 4 + token % 4, first, second);
 }
 
 WORD float4 four_of(const float *row, int column, int width) {

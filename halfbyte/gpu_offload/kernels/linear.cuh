@@ -9,6 +9,7 @@
 #include <forms.cuh>
 #include <floats.cuh>
 #include <packed.cuh>
+#include <sums.cuh>
 
 const int WARPS = 16;
 
@@ -89,7 +90,45 @@ template <int QUADS> struct Held {
                 planes[q][i] = x.there[q] ? x.planes[q][(unit * 8 + i) * 32] : make_uint2(0, 0);
         }
     }
+    template <class Unit> WORD void load(const Unit *x, int unit) {
+        known[0].load(&x[unit].record);
+#pragma unroll
+        for (int i = 0; i < 8; i++) planes[0][i] = lane() < 8 ? x[unit].planes[i][lane()] : make_uint2(0, 0);
+    }
 };
+
+// A unit of a single token, which a block norms for itself, with what a norm knows of it.
+struct OwnUnit {
+    uint2 planes[8][8];
+    Record record;
+};
+
+struct OwnNorm {
+    const float *x, *weight;
+    float eps;
+};
+
+// Norm a row of `width` columns as norm.cuh does, to the bit, into `units` in shared memory. `fetched` is the weight of
+// the warp's first unit.
+WORD void norm_token(OwnUnit *units, const OwnNorm &norm, int width, const float4 (&fetched)[2]) {
+    float share = 0.f;
+    for (int c = 4 * threadIdx.x; c < width; c += 4 * blockDim.x) {
+        const float4 v = four_of(norm.x, c, width);
+        share = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, share))));
+    }
+    const float inverse = 1.f / sqrtf(over_block<Sum>(share) / float(width) + norm.eps);
+    for (int unit = warp(); unit < padded_units(width); unit += WARPS) {
+        float4 v[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int c = 256 * unit + 128 * i + 4 * lane();
+            const float4 x = four_of(norm.x, c, width), w = unit == warp() ? fetched[i] : four_of(norm.weight, c, width);
+            v[i] = make_float4(x.x * inverse * w.x, x.y * inverse * w.y, x.z * inverse * w.z, x.w * inverse * w.w);
+        }
+        store_numbers((u8 *)units[unit].planes, 64, &units[unit].record, v[0], v[1]);
+    }
+    __syncthreads();
+}
 
 // What a unit gives before factors of rows and tokens: of rows g and g + 8 and token t of each quad.
 template <bool WHOLE, int QUADS> struct UnitSums {
@@ -280,9 +319,9 @@ template <class F, int SPLIT, int STAGES, bool HELD> struct Fetch {
 };
 
 // All tiles of a group of warps, for tokens from `first` on, of which there are `count`.
-template <class F, int QUADS, int SPLIT, int STAGES, bool HELD>
-WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, const Columns<QUADS> &x, int steps,
-                         float *parts, int first, int count) {
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, class X>
+WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, const X &x, int steps, float *parts, int first,
+                         int count) {
     const int beside = side_by_side<HELD>();
     Held<QUADS> held;
     if (HELD && warp() % SPLIT < fetch.units) held.load(x, warp() % SPLIT);
@@ -317,12 +356,13 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, cons
 
 template <class F> WORD int steps_of(i64 columns) { return int(columns + F::COLUMNS - 1) / F::COLUMNS; }
 
-// Grid: any number of blocks, (tokens / (4 * QUADS)).
-template <class F, int QUADS, int SPLIT, int STAGES, bool HELD>
+// Grid: any number of blocks, (tokens / (4 * QUADS)). NORMED: x is one row that nobody has normed yet.
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, bool NORMED>
 __global__ void __launch_bounds__(32 * WARPS)
     linear(const u8 *w0, i64 n0, float *out0, i64 stride0, const float *bias0, const u8 *w1, i64 n1, float *out1,
            i64 stride1, const float *bias1, const u8 *w2, i64 n2, float *out2, i64 stride2, const float *bias2,
-           const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count) {
+           const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count, const float *x,
+           const float *norm_weight, float eps) {
     DYNAMIC_SHARED(shared);
     let_next_start();
     __shared__ Matrix matrices[MATRICES];
@@ -332,16 +372,24 @@ __global__ void __launch_bounds__(32 * WARPS)
         matrices[2] = {w2, n2, out2, stride2, bias2};
     }
     __syncthreads();
-    const int steps = steps_of<F>(columns);
+    const int steps = steps_of<F>(columns), units = padded_units(columns), width = int(columns);
     const Tiles tiles(matrices, residual, blockIdx.x, gridDim.x, SPLIT);
     Fetch<F, SPLIT, STAGES, HELD> fetch(tiles, steps, shared);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
+    if (NORMED) {
+        OwnUnit *own = (OwnUnit *)(parts + (SPLIT == 1 ? 0 : 2 * WARPS * 2 * QUADS * 32));
+        const int c = 256 * warp() + 4 * lane();
+        const float4 fetched[2] = {four_of(norm_weight, c, width), four_of(norm_weight, c + 128, width)};
+        wait_for_previous();
+        norm_token(own, {x, norm_weight, eps}, width, fetched);
+        multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, own, steps, parts, 0, 1);
+        return;
+    }
     wait_for_previous();
-
     const int tokens = *count, first = blockIdx.y * 4 * QUADS;
     if (first >= tokens) return;
-    const Columns<QUADS> x(planes, records, padded_units(columns), first, tokens);
-    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, x, steps, parts, first, tokens);
+    const Columns<QUADS> at(planes, records, units, first, tokens);
+    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, at, steps, parts, first, tokens);
 }
 
 // --- matrices of plain floats -------------------------------------------------------------------------------------------

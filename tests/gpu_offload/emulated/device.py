@@ -38,7 +38,6 @@ class EmulatedDevice:
     name = "emulated"
     capability = (8, 0)
     multiprocessors = 4
-    together = 1  # blocks run one after the other
     shared_bytes = 99 << 10  # the least of all cards of compute capability 8.0 and later
 
     def __init__(self, *, budget: int = 1 << 32, order: int = 0, more_kernels: tuple[Path, ...] = ()) -> None:
