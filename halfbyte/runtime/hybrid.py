@@ -181,9 +181,10 @@ class HybridExecutable:
         return {**host, **named, **sums, **own, **self._about}
 
     def _mark(self) -> str:
-        """The same for the same cut of the same program."""
+        """The same for the same cut of the same program; people see how many layers it leaves to the GPU."""
         cut = [(place, self._pieces.shares[place].stages[number]) for place, number in self._pieces.order]
-        return blake2b(repr(cut).encode(), digest_size=4).hexdigest()
+        mark = blake2b(repr(cut).encode(), digest_size=4).hexdigest()
+        return f"{self._about['gpu_layers']} layers, {mark}" if "gpu_layers" in self._about else mark
 
     def close(self) -> None:
         """Let go of both sides; may be called twice."""

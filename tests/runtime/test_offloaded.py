@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from halfbyte import load
-from halfbyte.errors import ResourceError
+from halfbyte.errors import ConfigError, ResourceError
 from halfbyte.runtime.bare import BareModel
 from tests.model.tiny import make_tiny_gguf
 from tests.runtime.fake_gpu import put_in_place
@@ -35,7 +35,7 @@ def test_cuts_do_not_share_what_they_keep(path, device, tmp_path):
         assert llm._engine.origin.fingerprint in marks
 
 
-def test_sessions_and_disk_caches_work_with_pages_of_both(path, device, tmp_path):
+def test_a_disk_cache_keeps_pages_of_both(path, device, tmp_path):
     options = OPTIONS | {"gpu_layers": 2, "disk_cache": tmp_path / "cache"}
     with load(path, **options) as llm:
         first = llm.generate(PROMPT, max_tokens=8, temperature=0)
@@ -43,6 +43,21 @@ def test_sessions_and_disk_caches_work_with_pages_of_both(path, device, tmp_path
         again = llm.generate(PROMPT, max_tokens=8, temperature=0)
         assert again.timings.cached_tokens == 32
         assert again.ids == first.ids
+
+
+def test_a_session_comes_back_where_the_cut_is_the_same(path, device, tmp_path):
+    with load(path, **OPTIONS, gpu_layers=2) as llm:
+        first = llm.generate(PROMPT, max_tokens=8, temperature=0)
+        assert llm.save_session(tmp_path / "session", PROMPT) == 32
+    with load(path, **OPTIONS, gpu_layers=2) as llm:
+        assert llm.load_session(tmp_path / "session") == 32
+        again = llm.generate(PROMPT, max_tokens=8, temperature=0)
+        assert (again.timings.cached_tokens, again.ids) == (32, first.ids)
+    with (
+        load(path, **OPTIONS, gpu_layers=1) as llm,
+        pytest.raises(ConfigError, match=r"isa .*2 of 3 layers.* where now it is isa .*1 of 3 layers"),
+    ):
+        llm.load_session(tmp_path / "session")
 
 
 def test_a_lost_card_ends_requests_and_not_the_process(path, device, tmp_path):
