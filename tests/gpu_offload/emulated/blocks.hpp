@@ -2,7 +2,6 @@
 #pragma once
 #include "fibers.hpp"
 
-namespace {
 namespace emulator {
 
 void run_fiber() {
@@ -213,4 +212,3 @@ void run_grid(const u32 *grid, int threads, size_t shared, u32 kind) {
     finish_blocks(begun, shared, kind);
 }
 } // namespace emulator
-} // namespace

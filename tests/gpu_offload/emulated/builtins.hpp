@@ -1,10 +1,10 @@
 // What CUDA C++ has without being asked, of what kernels use.
 #pragma once
-#include <climits>
-#include <cmath>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
 
-#include "fibers.hpp"
-#include "halves.hpp"
+#include "emulator.hpp"
 
 #define __global__
 #define __device__

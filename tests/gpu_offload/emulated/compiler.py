@@ -1,7 +1,7 @@
 """CUDA C++ kernels as functions of a shared library of this machine's CPU, kept between runs.
 
-A library is compiled from all kernel files and has the kernels that were missing when it was made; a small file for
-each kernel says which library that is. Both are named by a hash of everything they depend on.
+A library has the kernels that were missing when it was made, and the emulator, which is compiled once; a small file for
+each kernel says which library that is. All are named by a hash of everything they depend on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,17 @@ from pathlib import Path
 from halfbyte.gpu_offload.cubin_compiler import KERNELS, kernels_in
 
 HERE = Path(__file__).parent
-FLAGS = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno", "-fPIC", "-shared", "-w"]
+FLAGS = [
+    "-std=c++17",
+    "-O1",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-fno-math-errno",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-w",
+]
+C_ALONE = ["-nostdinc++"]  # headers of C++ take longer than most kernels
 CHECKS = ["-fsanitize=alignment,bounds,shift-exponent", "-fsanitize-undefined-trap-on-error"]
 
 
@@ -60,41 +71,65 @@ def sources(more: tuple[Path, ...]) -> list[Path]:
     return [*files, *more]
 
 
-def key(more: tuple[Path, ...]) -> str:
+def digest_of(*parts: bytes) -> str:
     digest = hashlib.sha256()
-    for path in [*sources(more), *sorted(HERE.glob("*.?[up][hp]"))]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
-    digest.update(repr((version, FLAGS, CHECKS, machine_flags(), platform.machine())).encode())
-    return digest.hexdigest()[:16]
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()[:20]
+
+
+@functools.cache
+def emulator_key() -> str:
+    """Of the emulator and of how things are compiled."""
+    version = subprocess.run([compiler(), "--version"], capture_output=True, check=True).stdout
+    how = repr((FLAGS, C_ALONE, CHECKS, machine_flags(), platform.machine())).encode()
+    return digest_of(version, how, *(path.read_bytes() for path in sorted(HERE.glob("*.?[up][hp]"))))
+
+
+@functools.cache
+def file_key(path: Path) -> str:
+    """Of a kernel file and all it includes."""
+    content = path.read_bytes()
+    included = [
+        name for name in re.findall(r"^#include <(.*?)>", content.decode(), re.MULTILINE) if name != "words.cuh"
+    ]
+    return digest_of(emulator_key().encode(), content, *(file_key(KERNELS / name).encode() for name in included))
+
+
+@functools.cache
+def files_of_kernels(more: tuple[Path, ...]) -> dict[str, Path]:
+    """Path of the file of each kernel, by the kernel's name without arguments."""
+    paths = {path.name: path for path in sources(more)}
+    return {name: paths[file] for name, (file, _) in kernels_in(paths.values()).items()}
+
+
+def file_of(kernel: str, more: tuple[Path, ...]) -> Path:
+    name, files = kernel.partition("<")[0], files_of_kernels(more)
+    assert name in files, f"no kernel file has {name}"
+    return files[name]
 
 
 def text(kernels: list[str], more: tuple[Path, ...]) -> str:
     """The files of the named kernels in a nameless namespace, so that what else is in them is not compiled."""
-    paths = {path.name: path for path in sources(more)}
-    files = kernels_in(paths.values())
-    names = {kernel.partition("<")[0] for kernel in kernels}
-    assert names <= files.keys(), f"no kernel file has {', '.join(names - files.keys())}"
-    include = [f"#include <{paths[file]}>" for file in sorted({files[name][0] for name in names})]
-    entries = [f'{{"{k}", Kernel<{k}>::KINDS, Kernel<{k}>::start}},' for k in kernels]
+    include = sorted({f"#include <{file_of(kernel, more)}>" for kernel in kernels})
+    entries = [f'{{"{k}", emulator::Kernel<{k}>::KINDS, emulator::Kernel<{k}>::start}},' for k in kernels]
     return "\n".join(
         [
             '#include "by_name.hpp"',
             "namespace {",
             *include,
-            "namespace emulator {",
-            "const Entry ENTRIES[] = {",
+            "const emulator::Entry ENTRIES[] = {",
             *entries,
             "};",
-            "} }",
+            "}",
             f"EXPORTED int kernel_count() {{ return {len(kernels)}; }}",
-            "EXPORTED const char *kernel_name(int i) { return emulator::ENTRIES[i].name; }",
-            "EXPORTED const char *kernel_kinds(int i) { return emulator::ENTRIES[i].kinds; }",
+            "EXPORTED const char *kernel_name(int i) { return ENTRIES[i].name; }",
+            "EXPORTED const char *kernel_kinds(int i) { return ENTRIES[i].kinds; }",
             "EXPORTED void run_kernel(int i, const unsigned *grid, int threads, long long shared,",
             "    const unsigned long long *words, unsigned order, void *watched, int n_watched,",
             "    char *error, long long room) {",
-            "    emulator::watched = (emulator::Watched *)watched, emulator::watched_count = n_watched;",
-            "    emulator::run(emulator::ENTRIES[i].start, grid, threads, shared, words, order, error, room);",
+            "    emulator::watch(watched, n_watched);",
+            "    emulator::run(ENTRIES[i].start, grid, threads, shared, words, order, error, room);",
             "}",
         ]
     )
@@ -113,24 +148,38 @@ FAILED: dict[Path, str] = {}
 def build(kernels: list[str], more: tuple[Path, ...], target: Path) -> None:
     """Compile; a mistake in a kernel is an AssertionError with what the compiler said."""
     assert target not in FAILED, FAILED[target]
+    emulator = target.parent / f"{emulator_key()}.o"
+    if not emulator.is_file():
+        run_compiler(emulator, "-c", str(HERE / "emulator.cpp"))
     with tempfile.TemporaryDirectory(dir=target.parent) as work:
-        source, made = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
+        source = Path(work) / "kernels.cpp"
         source.write_text(text(kernels, more))
-        command = [compiler(), *FLAGS, *CHECKS, *machine_flags(), f"-I{HERE}", f"-I{KERNELS}", "-o", made, source]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            FAILED[target] = f"kernels {kernels}:\n{done.stderr[:6000]}"
-            raise AssertionError(FAILED[target])
-        os.replace(made, target)
+        try:
+            run_compiler(target, *C_ALONE, *CHECKS, f"-I{HERE}", f"-I{KERNELS}", "-shared", str(source), str(emulator))
+        except AssertionError as error:
+            FAILED[target] = f"kernels {kernels}:\n{error}"
+            raise AssertionError(FAILED[target]) from None
+
+
+def run_compiler(target: Path, *arguments: str) -> None:
+    """Make a file, which appears whole or not at all."""
+    handle, made = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    os.close(handle)
+    command = [compiler(), *FLAGS, *machine_flags(), *arguments, "-o", made]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        os.unlink(made)
+        raise AssertionError(done.stderr[:6000])
+    os.replace(made, target)
 
 
 def libraries(kernels: list[str], more: tuple[Path, ...] = ()) -> tuple[list[Path], int]:
     """Libraries that together have all `kernels`, and how many of them were compiled for it."""
-    base, known = folder(), key(more)
-    notes = {k: base / f"{known}-{hashlib.sha256(k.encode()).hexdigest()[:16]}" for k in kernels}
+    base = folder()
+    notes = {k: base / digest_of(file_key(file_of(k, more)).encode(), k.encode()) for k in kernels}
     wanted = sorted(k for k in kernels if not (notes[k].is_file() and (base / notes[k].read_text()).is_file()))
     if wanted:
-        name = f"{known}-{hashlib.sha256(repr(wanted).encode()).hexdigest()[:16]}.so"
+        name = digest_of(*(notes[k].name.encode() for k in wanted)) + ".so"
         build(wanted, more, base / name)
         for k in wanted:
             write(notes[k], name.encode())

@@ -10,18 +10,15 @@
 #include <sys/mman.h>
 #include <vector>
 
+#include "emulator.hpp"
 #include "switch.hpp"
 #include "watch.hpp"
 
-namespace {
-struct Three { unsigned x, y, z; };
 Three threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulator {
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
-enum { MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MARGIN = 1024, MOST_SHARED = 256 << 10, POISON = 0xff, INTACT = 0xa5 };
+enum { MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_SHARED = 256 << 10, POISON = 0xff, INTACT = 0xa5 };
 
 enum State { READY, AT_BARRIER, AT_MEETING, AT_COLLECTIVE, AT_WAIT, SPINNING, ENDED };
 
@@ -44,12 +41,6 @@ struct Fiber {
     std::vector<Copy> copies;
     std::vector<size_t> groups; // where groups of copies end
 };
-
-// What a lane brings to a collective and takes from it.
-struct Lane {
-    u32 in[12], out[4];
-};
-typedef void (*Work)(Lane *lanes, int count);
 
 struct Warp {
     Lane lanes[32];
@@ -88,8 +79,8 @@ int random_below(int n) {
 
 void to_scheduler() { switch_stack(&fibers[current].stack, scheduler_stack); }
 
-// The block is given up: fibers hold nothing that would have to be undone.
-__attribute__((format(printf, 1, 2))) void fail(const char *format, ...) {
+// Fibers hold nothing that would have to be undone.
+void fail(const char *format, ...) {
     va_list list;
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
@@ -119,7 +110,6 @@ void meet_warps(int number, int warp_count) {
     to_scheduler();
 }
 
-// To be called in a loop that waits for another block: what can run does so first.
 void spin() {
     fibers[current].state = SPINNING;
     to_scheduler();
@@ -127,7 +117,6 @@ void spin() {
 
 Lane &mine() { return warps[current / 32].lanes[current % 32]; }
 
-// All lanes of a warp meet; the last one does the work of all.
 void meet(const char *place, Work work) {
     Warp &warp = warps[current / 32];
     if (warp.arrived && warp.work != work) {
@@ -175,4 +164,3 @@ void finish_copies(size_t under_way) {
     for (size_t &end : fiber.groups) end -= copies;
 }
 } // namespace emulator
-} // namespace

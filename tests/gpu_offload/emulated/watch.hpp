@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <sys/mman.h>
 
-namespace {
 namespace emulator {
 
 struct Watched {
@@ -52,4 +51,3 @@ bool let_through(const void *address) {
     return true;
 }
 } // namespace emulator
-} // namespace
