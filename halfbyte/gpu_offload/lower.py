@@ -18,6 +18,8 @@ from .routed import plan_scratch, routed_values
 if TYPE_CHECKING:
     from .kv_layout import KvLayout
 
+SMALL = 512
+"""Rows of a matrix of plain floats up to which it is multiplied as it is."""
 Products = Literal["bytes", "halves"]
 """How matrices are multiplied: by kernels over packed weights, or by a library over halves made of them."""
 Emit = Callable[["Lowering", Any], None]
@@ -168,10 +170,15 @@ class Lowering:
         return not self.multiplies_halves(op)
 
     def multiplies_halves(self, op: ir.Op) -> bool:
-        """Whether a product is the library's: of all tokens' rows, but no scores of experts, whose order it may tip."""
+        """Whether a product is the library's: of all tokens' rows, unless it is small and halves would tip a choice."""
         if not isinstance(op, ir.Linear) or self.products == "bytes":
             return False
-        return not (self.asked(op.x) or op.x in self._routed or op.out in self._scores)
+        return not (self.asked(op.x) or op.x in self._routed or self._chooses(op))
+
+    def _chooses(self, op: ir.Linear) -> bool:
+        """Whether a product gives scores of experts, or may be meant to: another backend may choose by them."""
+        matrix = self.packed[op.weight]
+        return op.out in self._scores or (matrix.family.name == "F32" and matrix.rows <= SMALL)
 
     # --- forms ---
 
