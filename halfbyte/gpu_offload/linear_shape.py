@@ -56,9 +56,14 @@ class TileShape:
         return UNIT // self.family.columns * self.family.step_bytes
 
     def grid(self, tokens: int, most: int) -> tuple[int, int, int]:
-        """A block a multiprocessor, if there is work for as many; and blocks for all tokens."""
-        blocks = min(self.multiprocessors, -(-self.tiles * self.split // WARPS))
-        return blocks, -(-tokens // (4 * self.quads(tokens, most))), 1
+        """A block a multiprocessor, if there is work for as many.
+
+        Blocks of other tokens run beside each other: they read the same tiles at about the same time, and memory does
+        once.
+        """
+        token_blocks = -(-tokens // (4 * self.quads(tokens, most)))
+        blocks = min(max(1, self.multiprocessors // token_blocks), -(-self.tiles * self.split // WARPS))
+        return blocks, token_blocks, 1
 
     def quads(self, tokens: int, most: int) -> int:
         """Quads of tokens that a block takes."""

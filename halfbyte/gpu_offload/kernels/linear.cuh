@@ -207,12 +207,15 @@ struct Output {
     int tile, first, count;
 
     // Sum i of a lane: of row g, or g + 8 for odd i, and of token t of quad i / 2.
-    WORD void store(int i, float sum) const {
-        const int n = 16 * tile + 8 * (i & 1) + (lane() >> 2), token = first + i / 2 * 4 + (lane() & 3);
-        if (n >= matrix.rows || token >= count) return;
-        if (matrix.bias) sum += matrix.bias[n];
-        if (residual) sum += residual[token * matrix.stride + n];
-        matrix.out[token * matrix.stride + n] = sum;
+    WORD int row(int i) const { return 16 * tile + 8 * (i & 1) + (lane() >> 2); }
+    WORD int token(int i) const { return first + i / 2 * 4 + (lane() & 3); }
+    WORD bool there(int i) const { return row(i) < matrix.rows && token(i) < count; }
+    WORD float bias(int i) const { return matrix.bias && there(i) ? matrix.bias[row(i)] : 0.f; }
+    WORD float other(int i) const { return residual && there(i) ? residual[token(i) * matrix.stride + row(i)] : 0.f; }
+    WORD void store(int i, float sum, float bias, float other) const {
+        if (matrix.bias) sum += bias;
+        if (residual) sum += other;
+        if (there(i)) matrix.out[token(i) * matrix.stride + row(i)] = sum;
     }
 };
 
@@ -223,18 +226,22 @@ WORD void finish_tile(const float (&sums)[QUADS][2], float *places, int round, c
     const int group = warp() / SPLIT, own = warp() % SPLIT;
     if (SPLIT == 1) {
 #pragma unroll
-        for (int i = 0; i < 2 * QUADS; i++) output.store(i, sums[i / 2][i & 1]);
+        for (int i = 0; i < 2 * QUADS; i++) output.store(i, sums[i / 2][i & 1], output.bias(i), output.other(i));
         return;
     }
     float *parts = places + (round % 2 * WARPS + group * SPLIT) * 2 * QUADS * 32 + lane();
 #pragma unroll
     for (int i = 0; i < 2 * QUADS; i++) parts[(own * 2 * QUADS + i) * 32] = sums[i / 2][i & 1];
+    // What is added to the first sum is on its way while the others arrive.
+    const int begin = (own + round * 2 * QUADS) % SPLIT;
+    float bias = begin < 2 * QUADS ? output.bias(begin) : 0.f, other = begin < 2 * QUADS ? output.other(begin) : 0.f;
     meet(1 + group, SPLIT);
-    for (int i = (own + round * 2 * QUADS) % SPLIT; i < 2 * QUADS; i += SPLIT) {
+    for (int i = begin; i < 2 * QUADS; i += SPLIT) {
         float sum = parts[i * 32];
 #pragma unroll
         for (int w = 1; w < SPLIT; w++) sum += parts[(w * 2 * QUADS + i) * 32];
-        output.store(i, sum);
+        if (i != begin) bias = output.bias(i), other = output.other(i);
+        output.store(i, sum, bias, other);
     }
 }
 
@@ -385,8 +392,9 @@ __global__ void __launch_bounds__(32 * WARPS)
         multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, own, steps, parts, 0, 1);
         return;
     }
-    wait_for_previous();
+    // No kernel writes how many tokens there are: it was there before the first one began.
     const int tokens = *count, first = blockIdx.y * 4 * QUADS;
+    wait_for_previous();
     if (first >= tokens) return;
     const Columns<QUADS> at(planes, records, units, first, tokens);
     multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, at, steps, parts, first, tokens);
