@@ -145,3 +145,25 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.delenv("HALFBYTE_KERNEL_CACHE")
     monkeypatch.delenv("HALFBYTE_CACHE")
     assert cache_root().name == "kernels"
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
+def test_the_real_compiler_makes_machine_code(monkeypatch, tmp_path, capability):
+    """No card is needed for it, but the extra."""
+    try:
+        from cupy_backends.cuda.libs import nvrtc
+
+        nvrtc.getVersion()
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(str(error))
+    monkeypatch.setenv("HALFBYTE_KERNEL_CACHE", str(tmp_path))
+    compiler = CubinCompiler(capability)
+    cubins, compiled = compiler.cubins(WANTED, None)
+    assert compiled == 3
+    assert all(cubin.code.startswith(b"\x7fELF") for cubin in cubins)
+    assert all(
+        "make_forms" in symbol for cubin in cubins for name, symbol in cubin.symbols.items() if name == "make_forms"
+    )
+    assert compiler.cubins(WANTED, None) == (cubins, 0)
+    with pytest.raises(AssertionError, match=r"dequantize<3>:\n.*error"):
+        compiler.cubins(["dequantize<3>"], None)
