@@ -43,8 +43,8 @@ def metadata(layers: int) -> dict[str, object]:
     spare = iter(range(256, 512))
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
     tokens = [chr(byte) if byte in printable else chr(next(spare)) for byte in range(256)]
-    tokens += ["<|end|>", *(f"<unused{i}>" for i in range(VOCABULARY - 257))]
-    types = np.array([1] * 256 + [3] + [5] * (VOCABULARY - 257), np.int32)
+    tokens += ["<|end|>", "th", *(f"<unused{i}>" for i in range(VOCABULARY - 258))]
+    types = np.array([1] * 256 + [3, 1] + [5] * (VOCABULARY - 258), np.int32)
     sizes = {
         "block_count": layers,
         "context_length": 131072,
