@@ -62,7 +62,8 @@ class TileShape:
         once.
         """
         token_blocks = -(-tokens // (4 * self.quads(tokens, most)))
-        blocks = min(max(1, self.multiprocessors // token_blocks), -(-self.tiles * self.split // WARPS))
+        shared_out = self.multiprocessors // max(token_blocks, 1)
+        blocks = min(max(shared_out, 1), -(-self.tiles * self.split // WARPS))
         return blocks, token_blocks, 1
 
     def quads(self, tokens: int, most: int) -> int:

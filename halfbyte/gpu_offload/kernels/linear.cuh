@@ -392,9 +392,8 @@ __global__ void __launch_bounds__(32 * WARPS)
         multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, own, steps, parts, 0, 1);
         return;
     }
-    // No kernel writes how many tokens there are: it was there before the first one began.
-    const int tokens = *count, first = blockIdx.y * 4 * QUADS;
     wait_for_previous();
+    const int tokens = *count, first = blockIdx.y * 4 * QUADS;
     if (first >= tokens) return;
     const Columns<QUADS> at(planes, records, units, first, tokens);
     multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, at, steps, parts, first, tokens);
