@@ -70,7 +70,8 @@ def _norm_before(low: Lowering, x: str) -> ir.RmsNorm | None:
     norm = low.writer(x)
     plain = isinstance(norm, ir.RmsNorm) and norm.groups == 1 and not low.is_done(norm) and low.in_walk(norm)
     readers = low.readers(x)
-    if low.prompt or not plain or not all(low.in_walk(op) and low.multiplies_bytes(op) for op in readers):
+    by_bytes = bool(readers) and all(low.in_walk(op) and low.multiplies_bytes(op) for op in readers)
+    if low.prompt or not plain or not by_bytes:
         return None
     assert isinstance(norm, ir.RmsNorm)
     return norm if all(isinstance(op, ir.Linear) for op in readers) and _room_for_all(low, readers) else None

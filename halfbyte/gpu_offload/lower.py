@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import UnsupportedError
 from ..model import program as ir
 from .calls import Call, Count, Form, Grid, Kernel, Multiply, Operand, Ref, Shared, Sizes, Stride
+from .families import F32
 from .packing import PackedMatrix
 from .routed import plan_scratch, routed_values
 
@@ -178,7 +179,7 @@ class Lowering:
     def _chooses(self, op: ir.Linear) -> bool:
         """Whether a product gives scores of experts, or may be meant to: another backend may choose by them."""
         matrix = self.packed[op.weight]
-        return op.out in self._scores or (matrix.family.name == "F32" and matrix.rows <= SMALL)
+        return op.out in self._scores or (matrix.family == F32 and matrix.rows <= SMALL)
 
     # --- forms ---
 

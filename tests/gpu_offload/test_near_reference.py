@@ -14,6 +14,7 @@ from halfbyte.model import bind
 from halfbyte.model.kv_types import KvTypes
 from halfbyte.model.reference import ReferenceExecutable
 from tests.cpu_kernels.programs import IDS, LENGTH, N_PAGES, PAGE_LEN, VOCAB, distance, logits_of, reference_logits
+from tests.gpu_offload.emulated.device import EmulatedDevice
 from tests.gpu_offload.programs import build
 from tests.model.batches import run_all, run_side_by_side, step, whole_prompt_batches
 from tests.model.tiny import make_tiny_gguf
@@ -117,3 +118,14 @@ def test_few_rows_are_asked_for(device, model):
     runner.close()
     assert distance(logits, reference_logits(made)[[69, 66, 69]]) < HALVES
     assert np.array_equal(logits[0], logits[2])
+
+
+@pytest.mark.parametrize("order", [1, 5])
+def test_whichever_thread_comes_first(device, model, order):
+    """Backwards, and in a random order: every bit is the same."""
+    made, found = model("gpt-oss", weights="mxfp4", n_layers=1), []
+    for one in (device, EmulatedDevice(order=order)):
+        runner = build(one, made)
+        found.append(logits_of(runner, [50, 16, 1, 3]))
+        runner.close()
+    assert np.array_equal(*found)

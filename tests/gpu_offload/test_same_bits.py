@@ -11,7 +11,6 @@ from halfbyte.formats import open_gguf
 from halfbyte.gpu_offload.groups import FEW_TOKENS
 from halfbyte.model import bind
 from tests.cpu_kernels.programs import IDS, N_PAGES, PAGE_LEN, VOCAB, logits_of
-from tests.gpu_offload.emulated.device import EmulatedDevice
 from tests.gpu_offload.programs import build, poison
 from tests.model.batches import run_all, step, whole_prompt_batches
 from tests.model.tiny import make_tiny_gguf
@@ -127,15 +126,3 @@ def test_on_pages_that_were_read_and_written(runner, whole):
         runner.write_page(target, data[page])
     batch = step([(IDS[48:64], 48, [11, 5, 9, 3])], PAGE_LEN)
     assert np.array_equal(run_all(runner, [batch], VOCAB), whole[48:64])
-
-
-@pytest.mark.parametrize("order", [1, 5])
-def test_whichever_thread_comes_first(device, tmp_path, order):
-    """Backwards, and in a random order; long prompts as well."""
-    model = bind(open_gguf(make_tiny_gguf(tmp_path / "model.gguf", "gpt-oss", n_layers=1, **MODELS["gpt-oss"])))
-    found = []
-    for one in (device, EmulatedDevice(order=order)):
-        made = build(one, model)
-        found += [logits_of(made, [20, 16, 1, 33])]
-        made.close()
-    assert np.array_equal(*found)
