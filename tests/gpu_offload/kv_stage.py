@@ -49,7 +49,7 @@ class Stage:
         target = Target(
             self.multiprocessors, self.device.shared_bytes, 16 * N_PAGES, self.pages.page_bytes, self.pages.layout
         )
-        packed = {"matrix": SimpleNamespace(family=SimpleNamespace(plain=False))}
+        packed = {"matrix": SimpleNamespace(family=SimpleNamespace(plain=False, name="Q4_K"))}
         return Lowering(self.program, packed, target, prompt, self.product or "bytes").walk(ops, EMIT)
 
     def run(self, batch, values, *, prompt=False, ops=None, bucket=0):

@@ -79,7 +79,8 @@ class Run:
     ) -> None:
         self.device, self.low = device, low
         self.tokens = len(next(iter(given.values())))
-        self.sizes = Sizes(*(max(bucket, self.tokens, len(rows or [])),) * 3)
+        # For two rows at least: products norm a single one themselves.
+        self.sizes = Sizes(*(max(bucket, self.tokens, len(rows or []), 2),) * 3)
         self.rows = rows or []
         self._buffers: dict[Any, Any] = {}
         seq_of = [0] * self.tokens if seq_of is None else seq_of
