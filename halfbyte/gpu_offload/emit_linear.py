@@ -5,14 +5,14 @@ Fused: the sum behind a product, and products that read the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ..model import program as ir
 from .calls import Call, Multiply, Operand, Packed, Ref, Scratch, Sizes, Stride, Vector
 from .dequantize import dequantizing
-from .linear_shape import SEGMENTS, THREADS, TileShape
+from .linear_shape import SEGMENTS, THREADS
 from .lower import Lowering
-from .packing import PackedMatrix
+from .own_rows import PLANES, own_row, shape_of
 
 FLOAT_TOKENS = (1, 4)
 """Tokens that a block of `linear_floats` takes."""
@@ -63,41 +63,10 @@ def _bias(op: ir.Linear) -> Operand:
     return 0 if op.bias is None else Vector(op.bias)
 
 
-def _norm_before(low: Lowering, x: str) -> ir.RmsNorm | None:
-    """The norm that makes `x`, if products over bytes of the same stage are all that reads it: a product of one row
-    norms it for itself, in every block, which takes less time than another launch.
-    """
-    norm = low.writer(x)
-    plain = isinstance(norm, ir.RmsNorm) and norm.groups == 1 and not low.is_done(norm) and low.in_walk(norm)
-    readers = low.readers(x)
-    by_bytes = bool(readers) and all(low.in_walk(op) and low.multiplies_bytes(op) for op in readers)
-    if low.prompt or not plain or not by_bytes:
-        return None
-    assert isinstance(norm, ir.RmsNorm)
-    return norm if all(isinstance(op, ir.Linear) for op in readers) and _room_for_all(low, readers) else None
-
-
-def _room_for_all(low: Lowering, readers: Sequence[ir.Op]) -> bool:
-    """Whether the blocks of all products have room for a row of their own."""
-    matrices = [low.packed[name] for op in readers for name in op.weights()[:1]]
-    shapes = [_shape(low, [matrix]) for matrix in matrices]
-    return all(shape.own_bytes(low.target.shared_bytes) for shape in shapes)
-
-
-def normed_by_products(low: Lowering, norm: ir.RmsNorm) -> bool:
-    """Whether products do a norm's work where there is one row."""
-    return _norm_before(low, norm.out) is norm
-
-
-def _shape(low: Lowering, matrices: Sequence[PackedMatrix]) -> TileShape:
-    tiles = sum(-(-matrix.rows // 16) for matrix in matrices)
-    return TileShape(matrices[0].family, tiles, matrices[0].columns, low.target.multiprocessors)
-
-
 def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
     first = ops[0]
     matrices = [low.packed[op.weight] for op in ops]
-    add, norm = _residual_of(low, first), _norm_before(low, first.x)
+    add, own = _residual_of(low, first), own_row(low, first.x)
     outs = [op.out for op in ops]
     if add is not None:
         low.done(add)
@@ -111,23 +80,23 @@ def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
     residual = None if add is None else _other(add, first)
     operands += [0 if residual is None else Ref(residual), Ref(first.x, "planes"), Ref(first.x, "records")]
     operands += [matrices[0].columns, low.count(first.x)]
-    operands += [0, 0, 0.0] if norm is None else [Ref(norm.x), Vector(norm.weight), norm.eps]
-    shape, most = _shape(low, matrices), low.target.shared_bytes
+    operands += [0, 0, 0.0] if own is None else own.operands
+    shape, most = shape_of(low, matrices), low.target.shared_bytes
 
     def rows(sizes: Sizes) -> int:
         return low.most_rows(first.x, sizes)
 
-    def normed(sizes: Sizes) -> bool:
-        return norm is not None and rows(sizes) == 1
+    def source(sizes: Sizes) -> str:
+        return PLANES if own is None or rows(sizes) > 1 else own.source
 
     low.call(
-        lambda sizes: shape.kernel("linear", rows(sizes), most, normed(sizes)),
+        lambda sizes: shape.kernel("linear", rows(sizes), most, source(sizes)),
         lambda sizes: shape.grid(rows(sizes), most),
         THREADS,
         operands,
-        [first.x, *([] if residual is None else [residual]), *([] if norm is None else [norm.x])],
+        [first.x, *([] if residual is None else [residual]), *(() if own is None else own.reads)],
         outs,
-        shared=lambda sizes: shape.shared(rows(sizes), most) + normed(sizes) * shape.own_bytes(most),
+        shared=lambda sizes: shape.shared(rows(sizes), most) + (source(sizes) != PLANES) * shape.own_bytes(most),
     )
 
 

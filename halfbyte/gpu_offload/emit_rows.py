@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model import program as ir
-from .calls import Grid, Operand, Ref, StepAt, Stride, Vector
+from .calls import Operand, Ref, StepAt, Stride, Vector
 from .emit_kv import normed_by_rope
-from .emit_linear import normed_by_products
 from .grids import columns_of, warps_for
 from .lower import Lowering
+from .own_rows import FUNCTIONS, GATES, but_one
 
 MOST_EARLY = 8192
 """Columns of a norm whose weight has room in shared memory behind the row, on every card."""
-FUNCTIONS = {"silu": "Silu", "gelu_tanh": "GeluTanh", "gelu": "Gelu", "relu": "Relu"}
-GATES = {name: f"Gated<{function}>" for name, function in FUNCTIONS.items()} | {"swiglu_oai": "SwigluOai"}
 
 
 def _norm(low: Lowering, op: ir.RmsNorm | ir.LayerNorm) -> None:
@@ -43,21 +41,15 @@ def _emit_norm(low: Lowering, op: ir.RmsNorm | ir.LayerNorm, added: ir.Add | Non
         low.count(op.out),
         *low.forms(op.out),
     )
-    by_products = added is None and isinstance(op, ir.RmsNorm) and normed_by_products(low, op)
     low.call(
         f"norm<{'true' if isinstance(op, ir.LayerNorm) else 'false'}>",
-        _but_one(low.each_row(op.out)) if by_products else low.each_row(op.out),
+        but_one(low, op.out, low.each_row(op.out)) if added is None else low.each_row(op.out),
         warps_for(-(-width // 4), 512),
         operands,
         (x,) if residual is None else (x, residual),
         (op.out,) if added is None else (op.out, added.out),
         shared=_row_bytes(width) * (2 if early else 1),
     )
-
-
-def _but_one(grid: Grid) -> Grid:
-    """No blocks where there is one row."""
-    return lambda sizes: grid(sizes) if grid(sizes)[0] > 1 else (0, 1, 1)
 
 
 def _norm_groups(low: Lowering, op: ir.RmsNorm) -> None:
@@ -103,7 +95,7 @@ def _elementwise(low: Lowering, function: str, a: str, b: str | Vector, factor: 
     other: tuple[Operand, Operand] = _row(b) if isinstance(b, str) else (b, 0)
     operands = (*_row(a), *other, factor, width, low.count(out), *forms)
     # A scale of halves is of the whole row.
-    grid = low.each_row(out, 1 if forms[4] else pieces)
+    grid = but_one(low, out, low.each_row(out, 1 if forms[4] else pieces))
     low.call(f"elementwise<{function}>", grid, threads, operands, (a, b) if isinstance(b, str) else (a,), (out,))
 
 

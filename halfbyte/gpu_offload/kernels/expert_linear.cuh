@@ -40,10 +40,10 @@ __global__ void __launch_bounds__(32 * WARPS)
     __syncthreads();
     const int steps = steps_of<F>(columns);
     const Tiles tiles(matrices, nullptr, blockIdx.x, gridDim.x, SPLIT);
-    Fetch<F, SPLIT, STAGES, HELD> fetch(tiles, steps, shared);
+    Fetch<F, SPLIT, STAGES, HELD, side_by_side<QUADS, HELD>()> fetch(tiles, steps, shared);
     const Columns<QUADS> x(planes, records, padded_units(columns), first, end);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
-    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, x, steps, parts, first, end);
+    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD, side_by_side<QUADS, HELD>()>(tiles, fetch, x, steps, parts, first, end);
 }
 
 // --- matrices of plain floats -------------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@
 // of a unit is. Floats are added unit after unit, and then the warps' sums in their order. None of that depends on which
 // other tokens there are, or how many.
 #pragma once
-#include <forms.cuh>
+#include <elementwise.cuh>
 #include <floats.cuh>
+#include <forms.cuh>
 #include <packed.cuh>
 #include <sums.cuh>
 
@@ -97,38 +98,54 @@ template <int QUADS> struct Held {
     }
 };
 
-// A unit of a single token, which a block norms for itself, with what a norm knows of it.
+// A unit of a single token, of which a block makes bytes for itself.
 struct OwnUnit {
     uint2 planes[8][8];
     Record record;
 };
 
-struct OwnNorm {
-    const float *x, *weight;
-    float eps;
+// Where a block finds x: as planes that another kernel made, or, of a single row, in two rows of floats from which it
+// makes bytes of its own, to the bit as the kernels of norms and gates do.
+struct FromPlanes {
+    static const bool OWN = false, WEIGHT = false;
+    static WORD void make(OwnUnit *, const float *, const float *, float, int, const float4 (&)[2]) {}
 };
 
-// Norm a row of `width` columns as norm.cuh does, to the bit, into `units` in shared memory. `fetched` is the weight of
-// the warp's first unit.
-WORD void norm_token(OwnUnit *units, const OwnNorm &norm, int width, const float4 (&fetched)[2]) {
-    float share = 0.f;
-    for (int c = 4 * threadIdx.x; c < width; c += 4 * blockDim.x) {
-        const float4 v = four_of(norm.x, c, width);
-        share = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, share))));
-    }
-    const float inverse = 1.f / sqrtf(over_block<Sum>(share) / float(width) + norm.eps);
-    for (int unit = warp(); unit < padded_units(width); unit += WARPS) {
-        float4 v[2];
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int c = 256 * unit + 128 * i + 4 * lane();
-            const float4 x = four_of(norm.x, c, width), w = unit == warp() ? fetched[i] : four_of(norm.weight, c, width);
-            v[i] = make_float4(x.x * inverse * w.x, x.y * inverse * w.y, x.z * inverse * w.z, x.w * inverse * w.w);
+// A row and the weight of a norm, of which `fetched` is that of the warp's first unit.
+struct FromNorm {
+    static const bool OWN = true, WEIGHT = true; // which may be fetched early
+    static WORD void make(OwnUnit *units, const float *x, const float *weight, float eps, int width, const float4 (&fetched)[2]) {
+        float share = 0.f;
+        for (int c = 4 * threadIdx.x; c < width; c += 4 * blockDim.x) {
+            const float4 v = four_of(x, c, width);
+            share = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, share))));
         }
-        store_numbers((u8 *)units[unit].planes, 64, &units[unit].record, v[0], v[1]);
+        const float inverse = 1.f / sqrtf(over_block<Sum>(share) / float(width) + eps);
+        for (int unit = warp(); unit < padded_units(width); unit += WARPS) {
+            float4 v[2];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int c = 256 * unit + 128 * i + 4 * lane();
+                const float4 u = four_of(x, c, width), w = unit == warp() ? fetched[i] : four_of(weight, c, width);
+                v[i] = make_float4(u.x * inverse * w.x, u.y * inverse * w.y, u.z * inverse * w.z, u.w * inverse * w.w);
+            }
+            store_numbers((u8 *)units[unit].planes, 64, &units[unit].record, v[0], v[1]);
+        }
     }
-    __syncthreads();
-}
+};
+
+// Two rows, of whose columns `Function` makes one.
+template <class Function> struct FromRows {
+    static const bool OWN = true, WEIGHT = false;
+    static WORD void make(OwnUnit *units, const float *a, const float *b, float factor, int width, const float4 (&)[2]) {
+        const Of<Function> row{a, b, factor};
+        for (int unit = warp(); unit < padded_units(width); unit += WARPS) {
+            const int c = 256 * unit + 4 * lane();
+            const float4 first = four_of(row, c, width), second = four_of(row, c + 128, width);
+            store_numbers((u8 *)units[unit].planes, 64, &units[unit].record, first, second);
+        }
+    }
+};
 
 // What a unit gives before factors of rows and tokens: of rows g and g + 8 and token t of each quad.
 template <bool WHOLE, int QUADS> struct UnitSums {
@@ -274,15 +291,15 @@ struct Finder {
 };
 
 // How many tiles a group of warps does side by side.
-template <bool HELD> WORD constexpr int side_by_side() { return HELD ? 1 : 2; }
+template <int QUADS, bool HELD> WORD constexpr int side_by_side() { return HELD || QUADS == 1 ? 1 : 2; }
 
 // The fetching of a warp into STAGES slots in turn: its units in order, of each those of the tiles side by side.
-template <class F, int SPLIT, int STAGES, bool HELD> struct Fetch {
+template <class F, int SPLIT, int STAGES, bool HELD, int BESIDE> struct Fetch {
     Tiles tiles;
     int units, unit, beside, slot;
     i64 tile_bytes;
     u8 *ring;
-    const u8 *at[2];
+    const u8 *at[BESIDE];
     Finder finder;
 
     // `started`: the copies that are under way from the beginning were begun by another one like this.
@@ -298,7 +315,7 @@ template <class F, int SPLIT, int STAGES, bool HELD> struct Fetch {
     // `on`: the tile is the next one of a group that holds its unit.
     WORD void find(bool on) {
 #pragma unroll
-        for (int i = 0; i < side_by_side<HELD>(); i++) {
+        for (int i = 0; i < BESIDE; i++) {
             const int tile = tiles.tile + i * tiles.stride;
             const bool same = finder.find(tiles.matrices, tile);
             if (on && same) at[i] += tiles.stride * tile_bytes;
@@ -307,7 +324,7 @@ template <class F, int SPLIT, int STAGES, bool HELD> struct Fetch {
     }
     WORD void next(bool started = false) {
         if (!started) {
-            if (tiles.there()) fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, HELD || !beside ? at[0] : at[1]);
+            if (tiles.there()) fetch<Unit<F>::BYTES>(ring + slot * Unit<F>::BYTES, BESIDE == 1 || !beside ? at[0] : at[BESIDE - 1]);
             commit_copies();
         }
         slot = slot + 1 == STAGES ? 0 : slot + 1;
@@ -316,20 +333,21 @@ template <class F, int SPLIT, int STAGES, bool HELD> struct Fetch {
             if (tiles.there()) find(true);
             return;
         }
-        if (!beside && tiles.there(1)) {
+        if (BESIDE == 2 && !beside && tiles.there(1)) {
             beside = 1;
             return;
         }
-        beside = 0, unit += SPLIT, at[0] += SPLIT * Unit<F>::BYTES, at[1] += SPLIT * Unit<F>::BYTES;
-        if (unit >= units) unit = warp() % SPLIT, tiles.next(2), find(false);
+        beside = 0, unit += SPLIT, at[0] += SPLIT * Unit<F>::BYTES;
+        if (BESIDE == 2) at[BESIDE - 1] += SPLIT * Unit<F>::BYTES;
+        if (unit >= units) unit = warp() % SPLIT, tiles.next(BESIDE), find(false);
     }
 };
 
 // All tiles of a group of warps, for tokens from `first` on, of which there are `count`.
-template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, class X>
-WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, const X &x, int steps, float *parts, int first,
-                         int count) {
-    const int beside = side_by_side<HELD>();
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, int BESIDE, class X>
+WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD, BESIDE> &fetch, const X &x, int steps, float *parts,
+                         int first, int count) {
+    const int beside = BESIDE;
     Held<QUADS> held;
     if (HELD && warp() % SPLIT < fetch.units) held.load(x, warp() % SPLIT);
     Finder finder(tiles.matrices);
@@ -363,13 +381,14 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD> &fetch, cons
 
 template <class F> WORD int steps_of(i64 columns) { return int(columns + F::COLUMNS - 1) / F::COLUMNS; }
 
-// Grid: any number of blocks, (tokens / (4 * QUADS)). NORMED: x is one row that nobody has normed yet.
-template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, bool NORMED>
-__global__ void __launch_bounds__(32 * WARPS)
+// Grid: any number of blocks, (tokens / (4 * QUADS)). With one quad two blocks have room on a multiprocessor: the next
+// kernel's begin while this one's are at work.
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, class Source>
+__global__ void __launch_bounds__(32 * WARPS, QUADS == 1 ? 2 : 1)
     linear(const u8 *w0, i64 n0, float *out0, i64 stride0, const float *bias0, const u8 *w1, i64 n1, float *out1,
            i64 stride1, const float *bias1, const u8 *w2, i64 n2, float *out2, i64 stride2, const float *bias2,
-           const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count, const float *x,
-           const float *norm_weight, float eps) {
+           const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count, const float *a,
+           const float *b, float number) {
     DYNAMIC_SHARED(shared);
     let_next_start();
     __shared__ Matrix matrices[MATRICES];
@@ -381,22 +400,26 @@ __global__ void __launch_bounds__(32 * WARPS)
     __syncthreads();
     const int steps = steps_of<F>(columns), units = padded_units(columns), width = int(columns);
     const Tiles tiles(matrices, residual, blockIdx.x, gridDim.x, SPLIT);
-    Fetch<F, SPLIT, STAGES, HELD> fetch(tiles, steps, shared);
+    Fetch<F, SPLIT, STAGES, HELD, side_by_side<QUADS, HELD>()> fetch(tiles, steps, shared);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
-    if (NORMED) {
+    if (Source::OWN) {
         OwnUnit *own = (OwnUnit *)(parts + (SPLIT == 1 ? 0 : 2 * WARPS * 2 * QUADS * 32));
-        const int c = 256 * warp() + 4 * lane();
-        const float4 fetched[2] = {four_of(norm_weight, c, width), four_of(norm_weight, c + 128, width)};
+        float4 fetched[2] = {};
+        if (Source::WEIGHT) {
+            const int c = 256 * warp() + 4 * lane();
+            fetched[0] = four_of(b, c, width), fetched[1] = four_of(b, c + 128, width);
+        }
         wait_for_previous();
-        norm_token(own, {x, norm_weight, eps}, width, fetched);
-        multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, own, steps, parts, 0, 1);
+        Source::make(own, a, b, number, width, fetched);
+        __syncthreads();
+        multiply_tiles<F, QUADS, SPLIT, STAGES, HELD, side_by_side<QUADS, HELD>()>(tiles, fetch, own, steps, parts, 0, 1);
         return;
     }
     wait_for_previous();
     const int tokens = *count, first = blockIdx.y * 4 * QUADS;
     if (first >= tokens) return;
     const Columns<QUADS> at(planes, records, units, first, tokens);
-    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD>(tiles, fetch, at, steps, parts, first, tokens);
+    multiply_tiles<F, QUADS, SPLIT, STAGES, HELD, side_by_side<QUADS, HELD>()>(tiles, fetch, at, steps, parts, first, tokens);
 }
 
 // --- matrices of plain floats -------------------------------------------------------------------------------------------
