@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from halfbyte.gpu_offload.calls import Sizes
 from halfbyte.gpu_offload.routed import TILE_ROWS, most_tiles
 from halfbyte.model.program import Add, Combine, Dispatch, MoeRoute, Scale
 from halfbyte.model.reference_expert_ops import combine, dispatch, moe_route, order_of
@@ -47,12 +46,11 @@ def test_rows_are_sorted_by_expert_and_then_by_token(device, tokens, bucket, use
     assert made.scratch("expert_sources")[:rows].tolist() == (order // used).tolist()
     assert made.scratch("expert_places")[order].tolist() == list(range(rows))
     assert np.array_equal(made.value("dealt"), expected["dealt"])
-    check_tiles(made.scratch("expert_plan"), expected["route"][:, :used].astype(int), bucket)
+    check_tiles(made.scratch("expert_plan"), expected["route"][:, :used].astype(int), made.sizes)
 
 
-def check_tiles(plan, chosen, bucket):
+def check_tiles(plan, chosen, sizes):
     """Tiles cover the rows of each expert, in order, and there are no more than a grid is made for."""
-    sizes = Sizes(bucket, bucket, bucket)
     counts = np.bincount(chosen.reshape(-1), minlength=9)
     first, expected = 0, []
     for expert, rows in enumerate(counts.tolist()):
