@@ -12,7 +12,7 @@ from .calls import Call, Multiply, Operand, Packed, Ref, Scratch, Sizes, Stride,
 from .dequantize import dequantizing
 from .linear_shape import SEGMENTS, THREADS
 from .lower import Lowering
-from .own_rows import PLANES, own_row, shape_of
+from .own_rows import own_norm, shape_of
 
 FLOAT_TOKENS = (1, 4)
 """Tokens that a block of `linear_floats` takes."""
@@ -66,7 +66,7 @@ def _bias(op: ir.Linear) -> Operand:
 def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
     first = ops[0]
     matrices = [low.packed[op.weight] for op in ops]
-    add, own = _residual_of(low, first), own_row(low, first.x)
+    add, norm = _residual_of(low, first), own_norm(low, first.x)
     outs = [op.out for op in ops]
     if add is not None:
         low.done(add)
@@ -80,23 +80,23 @@ def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
     residual = None if add is None else _other(add, first)
     operands += [0 if residual is None else Ref(residual), Ref(first.x, "planes"), Ref(first.x, "records")]
     operands += [matrices[0].columns, low.count(first.x)]
-    operands += [0, 0, 0.0] if own is None else own.operands
+    operands += [0, 0, 0.0] if norm is None else [Ref(norm.x), Vector(norm.weight), float(norm.eps)]
     shape, most = shape_of(low, matrices), low.target.shared_bytes
 
     def rows(sizes: Sizes) -> int:
         return low.most_rows(first.x, sizes)
 
-    def source(sizes: Sizes) -> str:
-        return PLANES if own is None or rows(sizes) > 1 else own.source
+    def normed(sizes: Sizes) -> bool:
+        return norm is not None and rows(sizes) == 1
 
     low.call(
-        lambda sizes: shape.kernel("linear", rows(sizes), most, source(sizes)),
+        lambda sizes: shape.kernel("linear", rows(sizes), most, normed(sizes)),
         lambda sizes: shape.grid(rows(sizes), most),
         THREADS,
         operands,
-        [first.x, *([] if residual is None else [residual]), *(() if own is None else own.reads)],
+        [first.x, *([] if residual is None else [residual]), *([] if norm is None else [norm.x])],
         outs,
-        shared=lambda sizes: shape.shared(rows(sizes), most) + (source(sizes) != PLANES) * shape.own_bytes(most),
+        shared=lambda sizes: shape.shared(rows(sizes), most) + normed(sizes) * shape.own_bytes(most),
     )
 
 

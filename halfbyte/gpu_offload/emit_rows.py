@@ -9,10 +9,13 @@ from .calls import Operand, Ref, StepAt, Stride, Vector
 from .emit_kv import normed_by_rope
 from .grids import columns_of, warps_for
 from .lower import Lowering
-from .own_rows import FUNCTIONS, GATES, but_one
+from .own_rows import but_one
 
 MOST_EARLY = 8192
 """Columns of a norm whose weight has room in shared memory behind the row, on every card."""
+
+FUNCTIONS = {"silu": "Silu", "gelu_tanh": "GeluTanh", "gelu": "Gelu", "relu": "Relu"}
+GATES = {name: f"Gated<{function}>" for name, function in FUNCTIONS.items()} | {"swiglu_oai": "SwigluOai"}
 
 
 def _norm(low: Lowering, op: ir.RmsNorm | ir.LayerNorm) -> None:
@@ -95,7 +98,7 @@ def _elementwise(low: Lowering, function: str, a: str, b: str | Vector, factor: 
     other: tuple[Operand, Operand] = _row(b) if isinstance(b, str) else (b, 0)
     operands = (*_row(a), *other, factor, width, low.count(out), *forms)
     # A scale of halves is of the whole row.
-    grid = but_one(low, out, low.each_row(out, 1 if forms[4] else pieces))
+    grid = low.each_row(out, 1 if forms[4] else pieces)
     low.call(f"elementwise<{function}>", grid, threads, operands, (a, b) if isinstance(b, str) else (a,), (out,))
 
 

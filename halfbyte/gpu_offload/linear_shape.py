@@ -62,9 +62,7 @@ class TileShape:
         once.
         """
         token_blocks = -(-tokens // (4 * self.quads(tokens, most)))
-        each, needed = max(1, self.multiprocessors // max(token_blocks, 1)), -(-self.tiles * self.split // WARPS)
-        # Blocks of the next kernel begin beside those of this one: one a multiprocessor, where all have one.
-        blocks = each if 10 * needed >= 9 * each else needed
+        blocks = min(max(1, self.multiprocessors // max(token_blocks, 1)), -(-self.tiles * self.split // WARPS))
         return blocks, token_blocks, 1
 
     def quads(self, tokens: int, most: int) -> int:
@@ -81,11 +79,11 @@ class TileShape:
         ring = WARPS * self._fit(1, most)[1] * self.unit_bytes
         return n_bytes if ring + _parts(1) + n_bytes <= most else 0
 
-    def kernel(self, name: str, tokens: int, most: int, *more: str) -> str:
+    def kernel(self, name: str, tokens: int, most: int, *more: bool) -> str:
         """The instance for so many tokens, where a block has `most` bytes of shared memory."""
         quads, stages = self._fit(tokens, most)
-        arguments = (self.family.name, quads, self.split, stages, str(self.held).lower(), *more)
-        return f"{name}<{', '.join(map(str, arguments))}>"
+        flags = (str(flag).lower() for flag in (self.held, *more))
+        return f"{name}<{', '.join(map(str, (self.family.name, quads, self.split, stages, *flags)))}>"
 
     def _fit(self, tokens: int, most: int) -> tuple[int, int]:
         """Quads that a block takes, and slots of a warp's ring, or as many as there is room for."""

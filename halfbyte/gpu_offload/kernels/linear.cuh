@@ -6,9 +6,8 @@
 // of a unit is. Floats are added unit after unit, and then the warps' sums in their order. None of that depends on which
 // other tokens there are, or how many.
 #pragma once
-#include <elementwise.cuh>
-#include <floats.cuh>
 #include <forms.cuh>
+#include <floats.cuh>
 #include <packed.cuh>
 #include <sums.cuh>
 
@@ -104,48 +103,32 @@ struct OwnUnit {
     Record record;
 };
 
-// Where a block finds x: as planes that another kernel made, or, of a single row, in two rows of floats from which it
-// makes bytes of its own, to the bit as the kernels of norms and gates do.
-struct FromPlanes {
-    static const bool OWN = false, WEIGHT = false;
-    static WORD void make(OwnUnit *, const float *, const float *, float, int, const float4 (&)[2]) {}
+struct OwnNorm {
+    const float *x, *weight;
+    float eps;
 };
 
-// A row and the weight of a norm, of which `fetched` is that of the warp's first unit.
-struct FromNorm {
-    static const bool OWN = true, WEIGHT = true; // which may be fetched early
-    static WORD void make(OwnUnit *units, const float *x, const float *weight, float eps, int width, const float4 (&fetched)[2]) {
-        float share = 0.f;
-        for (int c = 4 * threadIdx.x; c < width; c += 4 * blockDim.x) {
-            const float4 v = four_of(x, c, width);
-            share = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, share))));
-        }
-        const float inverse = 1.f / sqrtf(over_block<Sum>(share) / float(width) + eps);
-        for (int unit = warp(); unit < padded_units(width); unit += WARPS) {
-            float4 v[2];
+// Norm a row of `width` columns as norm.cuh does, to the bit, into `units` in shared memory. `fetched` is the weight of
+// the warp's first unit.
+WORD void norm_token(OwnUnit *units, const OwnNorm &norm, int width, const float4 (&fetched)[2]) {
+    float share = 0.f;
+    for (int c = 4 * threadIdx.x; c < width; c += 4 * blockDim.x) {
+        const float4 v = four_of(norm.x, c, width);
+        share = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, share))));
+    }
+    const float inverse = 1.f / sqrtf(over_block<Sum>(share) / float(width) + norm.eps);
+    for (int unit = warp(); unit < padded_units(width); unit += WARPS) {
+        float4 v[2];
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const int c = 256 * unit + 128 * i + 4 * lane();
-                const float4 u = four_of(x, c, width), w = unit == warp() ? fetched[i] : four_of(weight, c, width);
-                v[i] = make_float4(u.x * inverse * w.x, u.y * inverse * w.y, u.z * inverse * w.z, u.w * inverse * w.w);
-            }
-            store_numbers((u8 *)units[unit].planes, 64, &units[unit].record, v[0], v[1]);
+        for (int i = 0; i < 2; i++) {
+            const int c = 256 * unit + 128 * i + 4 * lane();
+            const float4 x = four_of(norm.x, c, width), w = unit == warp() ? fetched[i] : four_of(norm.weight, c, width);
+            v[i] = make_float4(x.x * inverse * w.x, x.y * inverse * w.y, x.z * inverse * w.z, x.w * inverse * w.w);
         }
+        store_numbers((u8 *)units[unit].planes, 64, &units[unit].record, v[0], v[1]);
     }
-};
-
-// Two rows, of whose columns `Function` makes one.
-template <class Function> struct FromRows {
-    static const bool OWN = true, WEIGHT = false;
-    static WORD void make(OwnUnit *units, const float *a, const float *b, float factor, int width, const float4 (&)[2]) {
-        const Of<Function> row{a, b, factor};
-        for (int unit = warp(); unit < padded_units(width); unit += WARPS) {
-            const int c = 256 * unit + 4 * lane();
-            const float4 first = four_of(row, c, width), second = four_of(row, c + 128, width);
-            store_numbers((u8 *)units[unit].planes, 64, &units[unit].record, first, second);
-        }
-    }
-};
+    __syncthreads();
+}
 
 // What a unit gives before factors of rows and tokens: of rows g and g + 8 and token t of each quad.
 template <bool WHOLE, int QUADS> struct UnitSums {
@@ -347,15 +330,20 @@ template <class F, int SPLIT, int STAGES, bool HELD, int BESIDE> struct Fetch {
 template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, int BESIDE, class X>
 WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD, BESIDE> &fetch, const X &x, int steps, float *parts,
                          int first, int count) {
+    const bool EARLY = !HELD && QUADS == 1;
     const int beside = BESIDE;
-    Held<QUADS> held;
-    if (HELD && warp() % SPLIT < fetch.units) held.load(x, warp() % SPLIT);
+    const int share = warp() % SPLIT;
+    Held<QUADS> held, next;
+    if (HELD && share < fetch.units) held.load(x, share);
+    if (EARLY && share < fetch.units) next.load(x, share);
     Finder finder(tiles.matrices);
     int reading = 0, round = 0;
     for (; tiles.there(); tiles.next(beside)) {
         float sums[beside][QUADS][2] = {};
         for (int unit = warp() % SPLIT; unit < fetch.units; unit += SPLIT) {
-            if (!HELD) held.load(x, unit);
+            // The next unit of x is on its way while this one is multiplied.
+            if (EARLY) held = next, next.load(x, unit + SPLIT < fetch.units ? unit + SPLIT : share);
+            else if (!HELD) held.load(x, unit);
 #pragma unroll
             for (int i = 0; i < beside; i++) {
                 if (i && !tiles.there(i)) break;
@@ -381,14 +369,13 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD, BESIDE> &fet
 
 template <class F> WORD int steps_of(i64 columns) { return int(columns + F::COLUMNS - 1) / F::COLUMNS; }
 
-// Grid: any number of blocks, (tokens / (4 * QUADS)). With one quad two blocks have room on a multiprocessor: the next
-// kernel's begin while this one's are at work.
-template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, class Source>
-__global__ void __launch_bounds__(32 * WARPS, QUADS == 1 ? 2 : 1)
+// Grid: any number of blocks, (tokens / (4 * QUADS)). NORMED: x is one row that nobody has normed yet.
+template <class F, int QUADS, int SPLIT, int STAGES, bool HELD, bool NORMED>
+__global__ void __launch_bounds__(32 * WARPS)
     linear(const u8 *w0, i64 n0, float *out0, i64 stride0, const float *bias0, const u8 *w1, i64 n1, float *out1,
            i64 stride1, const float *bias1, const u8 *w2, i64 n2, float *out2, i64 stride2, const float *bias2,
-           const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count, const float *a,
-           const float *b, float number) {
+           const float *residual, const u8 *planes, const Record *records, i64 columns, const i32 *count, const float *x,
+           const float *norm_weight, float eps) {
     DYNAMIC_SHARED(shared);
     let_next_start();
     __shared__ Matrix matrices[MATRICES];
@@ -402,16 +389,12 @@ __global__ void __launch_bounds__(32 * WARPS, QUADS == 1 ? 2 : 1)
     const Tiles tiles(matrices, residual, blockIdx.x, gridDim.x, SPLIT);
     Fetch<F, SPLIT, STAGES, HELD, side_by_side<QUADS, HELD>()> fetch(tiles, steps, shared);
     float *parts = (float *)(shared + WARPS * STAGES * Unit<F>::BYTES);
-    if (Source::OWN) {
+    if (NORMED) {
         OwnUnit *own = (OwnUnit *)(parts + (SPLIT == 1 ? 0 : 2 * WARPS * 2 * QUADS * 32));
-        float4 fetched[2] = {};
-        if (Source::WEIGHT) {
-            const int c = 256 * warp() + 4 * lane();
-            fetched[0] = four_of(b, c, width), fetched[1] = four_of(b, c + 128, width);
-        }
+        const int c = 256 * warp() + 4 * lane();
+        const float4 fetched[2] = {four_of(norm_weight, c, width), four_of(norm_weight, c + 128, width)};
         wait_for_previous();
-        Source::make(own, a, b, number, width, fetched);
-        __syncthreads();
+        norm_token(own, {x, norm_weight, eps}, width, fetched);
         multiply_tiles<F, QUADS, SPLIT, STAGES, HELD, side_by_side<QUADS, HELD>()>(tiles, fetch, own, steps, parts, 0, 1);
         return;
     }
