@@ -50,6 +50,16 @@ class _Function:
         self.shared_bytes = SHARED_WITHOUT_ASKING
 
 
+class _StreamOf:
+    """A stream of the driver's as CuPy takes it."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
 class CudaDevice:
     """One GPU with a stream of ours."""
 
@@ -75,7 +85,7 @@ class CudaDevice:
         self._pool = cupy.cuda.MemoryPool()
         with self._use():
             self._stream = driver.handle("cuStreamCreate", NON_BLOCKING)
-            self._cupy_stream = cupy.cuda.ExternalStream(self._stream)
+            self._cupy_stream = cupy.cuda.Stream.from_external(_StreamOf(self._stream))
             major = cupy.cuda.runtime.runtimeGetVersion() // 1000
             self._workspace = self._from_pool(WORKSPACE_BYTES)
             self._blas = Blas(find_cublas(major), self._stream, self._workspace.address)

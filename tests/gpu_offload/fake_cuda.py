@@ -111,7 +111,7 @@ class FakeStream:
 class FakeCupy:
     cuda = SimpleNamespace(
         MemoryPool=FakePool,
-        ExternalStream=FakeStream,
+        Stream=SimpleNamespace(from_external=FakeStream),
         memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (Exception,), {})),
         runtime=SimpleNamespace(runtimeGetVersion=lambda: 13020, CUDARuntimeError=FakeError),
     )
