@@ -58,7 +58,7 @@ def _whole_groups(op: ir.Attention) -> bool:
 
 
 def _decode(low: Lowering, op: ir.Attention) -> None:
-    """Pieces of work are dealt to blocks on the device; the last one of a token and a group of heads gathers."""
+    """Chunks are dealt to blocks on the device; the last one of a token and a group of heads gathers."""
     at, shared_by = kv_of(low).places[op.layer], op.heads // op.kv_heads
     heads, groups = min(8, shared_by), op.kv_heads * -(-shared_by // 8)
     most = most_chunks(groups)
@@ -76,11 +76,13 @@ def _decode(low: Lowering, op: ir.Attention) -> None:
         Scratch(lambda sizes: 4 * sizes.tokens * (groups + 1), "attention counts"),
     )
 
+    resident = 3 if k_units <= 2 and v_units == 1 else 2  # blocks of a multiprocessor, for which registers suffice
+
     def grid(sizes: Sizes) -> tuple[int, int, int]:
-        return min(4 * low.target.multiprocessors, sizes.tokens * groups * room), 1, 1
+        return min(resident * low.target.multiprocessors, sizes.tokens * groups * room), 1, 1
 
     kernel = f"attention_decode<{CUDA_TYPES[at.types.keys]}, {CUDA_TYPES[at.types.values]}, {k_units}, {v_units}>"
-    shared = 1024 * k_units + 4 * (4 * 8 * (64 * v_units + 6) + 8 * 64 * v_units)
+    shared = 1024 * k_units + 2 * 4 * (4 * 8 * (64 * v_units + 6))
     shared = max(shared, 4 * low.program.widths[op.out])
     low.call(kernel, grid, 128, operands, (op.q,), (op.out,), shared=-(-shared // 16) * 16)
 

@@ -128,3 +128,19 @@ def test_other_forms_are_made_along(device, groups, product):
         halves = found["o", "halves"].view(np.float16).reshape(-1, width).astype(np.float32)
         scales = found["o", "half_scales"].view(np.float32)
         assert distance((halves * scales[:, None])[:count], expected) < 1e-3
+
+
+@pytest.mark.parametrize("kind", ["plain", "window of 40", "as many kv heads"])
+def test_same_bits_however_many_chunks_a_block_takes(device, kind):
+    """From one block for all of it to a block a chunk."""
+    rng = np.random.default_rng(11)
+    stage = attention_stage(device, rng, **KINDS[kind])
+    pages = [3, 7, 1, 0, 10, 6, 2, 4, 9, 5, 8, 11]
+    store(stage, rng, step([([1] * 186, 0, pages)], 16))
+    batch = step([([1] * 4, 186, pages)], 16)
+    values = random_values(rng, batch, {name: stage.program.widths[name] for name in "qkv"})
+    expected, seen = stage.expected(batch, values)["o"], []
+    for stage.multiprocessors in (1, 2, 3, 40):
+        seen.append(stage.run(batch, values, bucket=12)["o"])
+        np.testing.assert_array_equal(seen[0], seen[-1])
+    assert distance(seen[0], expected) < BUDGET

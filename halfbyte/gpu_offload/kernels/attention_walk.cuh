@@ -1,4 +1,4 @@
-// A warp's share of the pages of a chunk, one after the other: the largest score, weights against it, and their sums.
+// A warp's share of the pages of chunks, one after the other: the largest score, weights against it, and their sums.
 #pragma once
 #include <attention_page.cuh>
 #include <attention_queries.cuh>
@@ -50,16 +50,17 @@ template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
     WORD bool visible(int position) const { return position >= seen.begin && position < seen.end; }
     WORD bool whole(int page) const { return 16 * page >= seen.begin && 16 * page + 16 <= seen.end; }
 
-    // The warp's pages of a piece of work are `page`, page + WARPS, ... up to `last`.
+    // The warp's pages of its block's chunks are `page`, page + WARPS, ... up to `last`; chunks are whole rounds of them.
     int page, last;
 
     WORD void take(const Step *step, const Work &work, int parts) {
         table = step->page_table + i64(step->seq_of[work.token]) * step->max_pages;
         kv_head = work.group / parts, seen = work.seen;
-        const int begin = (seen.first() + work.chunk) * seen.length;
-        page = max(begin, seen.begin) / 16 + warp();
-        last = (min(begin + seen.length, seen.end) - 1) / 16;
+        const int first = max((seen.first() + work.chunk) * seen.length, seen.begin) / 16;
+        page = first + ((warp() - first) & (WARPS - 1));
+        last = (min((seen.first() + work.end) * seen.length, seen.end) - 1) / 16;
     }
+    WORD int end_of(int chunk) const { return min((seen.first() + chunk + 1) * seen.length / 16, last + 1); }
 
     WORD void start() {
         if (page > last) return;
@@ -115,9 +116,9 @@ template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
         }
     }
 
-    // All of them; the first one was started.
-    WORD void run(const uint4 *queries, Scoring scoring) {
-        for (; page <= last; page += WARPS) {
+    // Those below `end`; the first one was started, and so is the one behind.
+    WORD void run(int end, const uint4 *queries, Scoring scoring) {
+        for (; page < end; page += WARPS) {
             const int first = 16 * page + 2 * (lane() & 3);
             const bool shown[4] = {visible(first), visible(first + 1), visible(first + 8), visible(first + 9)};
             const bool all = whole(page), more = page + WARPS <= last;
