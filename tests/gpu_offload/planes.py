@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 UNIT = 256
-RECORD = np.dtype([("sums", "<i4", 8), ("halves", "<i4", 16), ("scale", "<f4"), ("unused", "<i4", 7)])
+RECORD = np.dtype(
+    [("sums", "<i4", 8), ("halves", "i1", (3, 16)), ("groups", "i1", (3, 8)), ("scale", "<f4"), ("unused", "<i4", 5)]
+)
 """What goes with a unit of a token."""
+DIGITS = np.int32([1, 256, 65536])
+"""What the digits of a sum are worth."""
+
+
+def of_digits(digits: np.ndarray) -> np.ndarray:
+    """Sums from signed digits [..., 3, n]."""
+    return (digits.astype(np.int32) * DIGITS[:, None]).sum(-2)
 
 
 def quads_of(rows: int) -> int:
@@ -31,6 +40,7 @@ def from_planes(planes: np.ndarray, records: np.ndarray, width: int) -> tuple[np
     untouched = (by_token == -1).reshape(len(whole), -1).all(1) & np.isnan(of_rows["scale"]).all(1)
     there = ~untouched
     halves = whole.sum(3)
-    assert np.array_equal(of_rows["halves"][there], halves[there])
+    assert np.array_equal(of_digits(of_rows["halves"])[there], halves[there])
+    assert np.array_equal(of_digits(of_rows["groups"])[there], of_rows["sums"][there])
     assert np.array_equal(of_rows["sums"][there], (halves[..., ::2] + halves[..., 1::2])[there])
     return whole.reshape(len(whole), -1) * np.repeat(of_rows["scale"], UNIT, 1), untouched

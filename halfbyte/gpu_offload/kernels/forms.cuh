@@ -9,11 +9,17 @@
 #include <words.cuh>
 
 struct __align__(16) Record {
-    i32 sums[8];    // of the whole numbers of each group
-    i32 halves[16]; // of those of each half of a group
+    i32 sums[8];      // of the whole numbers of each group
+    i8 halves[3][16]; // of those of each half of a group, to the base 256 in signed digits, the lowest first
+    i8 groups[3][8];  // `sums` likewise
     float scale;
-    i32 unused[7];
+    i32 unused[5];
 };
+
+template <int N> WORD void store_digits(i8 (&digits)[3][N], int at, i32 sum) {
+    const i32 lowest = i32(i8(sum)), rest = (sum - lowest) >> 8, middle = i32(i8(rest));
+    digits[0][at] = i8(lowest), digits[1][at] = i8(middle), digits[2][at] = i8((rest - middle) >> 8);
+}
 
 struct Forms {
     float *rows; // [T, stride]
@@ -55,9 +61,12 @@ WORD void store_numbers(u8 *bytes, int group_bytes, Record *record, float4 first
         i32 sum = q[0] + q[1] + q[2] + q[3];
         sum += shuffle_xor(sum, 1);
         sum += shuffle_xor(sum, 2);
-        if (t == 0) record->halves[2 * (group + 4 * i) + half] = sum;
+        if (t == 0) store_digits(record->halves, 2 * (group + 4 * i) + half, sum);
         sum += shuffle_xor(sum, 4);
-        if ((lane() & 7) == 0) record->sums[group + 4 * i] = sum;
+        if ((lane() & 7) == 0) {
+            record->sums[group + 4 * i] = sum;
+            store_digits(record->groups, group + 4 * i, sum);
+        }
     }
 }
 

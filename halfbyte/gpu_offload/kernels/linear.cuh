@@ -40,7 +40,7 @@ template <int BYTES> WORD void fetch(u8 *slot, const u8 *unit) {
 // What a lane reads of x: its own column of each quad of tokens, and the records of token t of each.
 template <int QUADS> struct Columns {
     const uint2 *planes[QUADS];
-    const Record *records[QUADS];
+    const Record *own[QUADS], *records[QUADS]; // of the column's token, and of token t
     bool there[QUADS];
 
     // From token `first` on, of which there are `count`.
@@ -52,39 +52,58 @@ template <int QUADS> struct Columns {
             there[q] = column < count;
             planes[q] = (const uint2 *)p + i64(column >> 2) * units * 256 + 8 * (column & 3) + (l & 7);
             records[q] = r + i64(token >> 2) * units * 4 + (token & 3);
+            own[q] = r + i64(column >> 2) * units * 4 + (column & 3);
         }
     }
 };
 
-// What is known of a token's unit besides its bytes: of up to eight tokens in registers.
+// What is known of a token's unit besides its bytes: its scale, and the sums of groups, of few tokens in registers.
 template <bool NEAR> struct Known {
     float scale;
     i32 sums[8];
-    const Record *record;
     WORD void load(const Record *r) {
-        record = r, scale = r->scale;
+        scale = r->scale;
 #pragma unroll
         for (int i = 0; i < 8; i++) sums[i] = r->sums[i];
     }
     WORD i32 sum(int group) const { return sums[group]; }
-    WORD i32 half(int i) const { return record->halves[i]; }
 };
 template <> struct Known<false> {
     float scale;
     const Record *record;
     WORD void load(const Record *r) { record = r, scale = r->scale; }
     WORD i32 sum(int group) const { return record->sums[group]; }
-    WORD i32 half(int i) const { return record->halves[i]; }
+};
+
+// What a lane brings of the sums of its column's token, where offsets are in bytes: the digits of four groups from 4t on,
+// or of four halves. Columns of even number have the highest, and then the lowest; the others the middle one.
+struct Digits {
+    u32 first, second;
+    template <class Scales> WORD void load(const Record *record) {
+        const int t = lane() & 3, odd = lane() >> 2 & 1;
+        first = second = 0;
+        if (Scales::HALVES) {
+            first = ((const u32 *)record->halves[odd ? 1 : 2])[t];
+            if (!odd) second = ((const u32 *)record->halves[0])[t];
+        } else if (t < 2) {
+            first = ((const u32 *)record->groups[odd ? 1 : 2])[t];
+            if (!odd) second = ((const u32 *)record->groups[0])[t];
+        }
+    }
 };
 
 // A unit of x in registers.
-template <int QUADS> struct Held {
+template <class Scales, int QUADS> struct Held {
+    static const bool IN_BYTES = Scales::OFFSET && Scales::IN_BYTES;
     uint2 planes[QUADS][8];
-    Known<QUADS <= 2> known[QUADS];
+    Digits digits[QUADS];
+    Known<QUADS <= 2 && Scales::OFFSET && !Scales::IN_BYTES> known[QUADS];
     WORD void load(const Columns<QUADS> &x, int unit) {
 #pragma unroll
         for (int q = 0; q < QUADS; q++) {
             known[q].load(x.records[q] + unit * 4);
+            digits[q] = {0, 0};
+            if (IN_BYTES && x.there[q]) digits[q].template load<Scales>(x.own[q] + unit * 4);
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 planes[q][i] = x.there[q] ? x.planes[q][(unit * 8 + i) * 32] : make_uint2(0, 0);
@@ -92,6 +111,8 @@ template <int QUADS> struct Held {
     }
     template <class Unit> WORD void load(const Unit *x, int unit) {
         known[0].load(&x[unit].record);
+        digits[0] = {0, 0};
+        if (IN_BYTES && lane() < 8) digits[0].template load<Scales>(&x[unit].record);
 #pragma unroll
         for (int i = 0; i < 8; i++) planes[0][i] = lane() < 8 ? x[unit].planes[i][lane()] : make_uint2(0, 0);
     }
@@ -131,31 +152,46 @@ WORD void norm_token(OwnUnit *units, const OwnNorm &norm, int width, const float
 }
 
 // What a unit gives before factors of rows and tokens: of rows g and g + 8 and token t of each quad.
-template <bool WHOLE, int QUADS> struct UnitSums {
+template <class Scales, int QUADS, bool WHOLE = Scales::WHOLE> struct UnitSums {
     i32 upper[QUADS][2] = {}, lower[QUADS][2] = {}, offset[QUADS][2] = {};
-    WORD void add(int q, int r, WholeScale s, i32 up, i32 low, i32 sum, bool with_offset) {
+    WORD void add(int q, int r, WholeScale s, i32 up, i32 low, const Held<Scales, QUADS> &x, int at) {
         upper[q][r] += s.scale * up, lower[q][r] += s.scale * low;
-        if (with_offset) offset[q][r] += s.offset * sum;
+        if (Scales::OFFSET && !Scales::IN_BYTES) offset[q][r] += s.offset * x.known[q].sum(at);
     }
-    template <class Row> WORD float of(int q, int r, const Row &row, bool with_offset) const {
-        const float dot = fmaf(256.f, float(upper[q][r]), float(lower[q][r])) * row.scale;
-        return with_offset ? fmaf(row.offset, float(offset[q][r]), dot) : dot;
+    // The sums of rows g and g + 8 of a quad, by the factors of the rows.
+    WORD void finish(float (&out)[2], int q, const typename Scales::Row (&rows)[2], const Held<Scales, QUADS> &x) const {
+        float taken[2] = {float(offset[q][0]), float(offset[q][1])};
+        if (Scales::OFFSET && Scales::IN_BYTES) {
+            const u32 a0 = Scales::bytes_of(rows[0], lane() & 3), a1 = Scales::bytes_of(rows[1], lane() & 3);
+            i32 c[4] = {0, 0, 0, 0}, d[4] = {0, 0, 0, 0};
+            multiply_bytes_16(c, a0, a1, x.digits[q].first);
+            multiply_bytes_16(d, a0, a1, x.digits[q].second);
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+                taken[r] = fmaf(65536.f, float(c[2 * r]), float(256 * c[2 * r + 1] + d[2 * r]));
+        }
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float dot = fmaf(256.f, float(upper[q][r]), float(lower[q][r])) * rows[r].scale;
+            out[r] = Scales::OFFSET ? fmaf(rows[r].offset, taken[r], dot) : dot;
+        }
     }
 };
-template <int QUADS> struct UnitSums<false, QUADS> {
+template <class Scales, int QUADS> struct UnitSums<Scales, QUADS, false> {
     float sums[QUADS][2] = {};
-    WORD void add(int q, int r, Scale s, i32 up, i32 low, i32 sum, bool with_offset) {
+    WORD void add(int q, int r, Scale s, i32 up, i32 low, const Held<Scales, QUADS> &x, int at) {
         sums[q][r] = fmaf(s.scale, float(256 * up + low), sums[q][r]);
-        if (with_offset) sums[q][r] = fmaf(s.offset, float(sum), sums[q][r]);
+        if (Scales::OFFSET) sums[q][r] = fmaf(s.offset, float(x.known[q].sum(at)), sums[q][r]);
     }
-    template <class Row> WORD float of(int q, int r, const Row &, bool) const { return sums[q][r]; }
+    WORD void finish(float (&out)[2], int q, const typename Scales::Row (&)[2], const Held<Scales, QUADS> &) const {
+        out[0] = sums[q][0], out[1] = sums[q][1];
+    }
 };
 
 // Add the products of a group with codes `a`, of number `group` in the step and `at` in the unit.
-template <class F, int QUADS>
-WORD void add_group(UnitSums<F::Scales::WHOLE, QUADS> &sums, const u32 (&a)[4], const typename F::Scales::Row (&rows)[2],
-                    int group, const Held<QUADS> &x, int at) {
-    typedef typename F::Scales Scales;
+template <class Scales, int QUADS>
+WORD void add_group(UnitSums<Scales, QUADS> &sums, const u32 (&a)[4], const typename Scales::Row (&rows)[2], int group,
+                    const Held<Scales, QUADS> &x, int at) {
 #pragma unroll
     for (int q = 0; q < QUADS; q++) {
         const uint2 b = x.planes[q][at];
@@ -166,19 +202,18 @@ WORD void add_group(UnitSums<F::Scales::WHOLE, QUADS> &sums, const u32 (&a)[4], 
                 multiply_bytes_16(c, half ? a[2] : a[0], half ? a[3] : a[1], half ? b.y : b.x);
             else
                 multiply_bytes_32(c, a[0], a[1], a[2], a[3], b.x, b.y);
-            const i32 sum = !Scales::OFFSET ? 0 : Scales::HALVES ? x.known[q].half(2 * at + half) : x.known[q].sum(at);
-            sums.add(q, 0, Scales::part(rows[0], group, half), c[0], c[1], sum, Scales::OFFSET);
-            sums.add(q, 1, Scales::part(rows[1], group, half), c[2], c[3], sum, Scales::OFFSET);
+            sums.add(q, 0, Scales::part(rows[0], group, half), c[0], c[1], x, at);
+            sums.add(q, 1, Scales::part(rows[1], group, half), c[2], c[3], x, at);
         }
     }
 }
 
 // Add the products of a unit, of which `steps` steps are there, to the sums of rows g and g + 8 and token t.
 template <class F, int QUADS>
-WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Held<QUADS> &x) {
+WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Held<typename F::Scales, QUADS> &x) {
     typedef typename F::Scales Scales;
     const int g = lane() >> 2;
-    UnitSums<Scales::WHOLE, QUADS> parts;
+    UnitSums<Scales, QUADS> parts;
     typename Scales::Row rows[2];
 #pragma unroll
     for (int i = 0; i < Unit<F>::STEPS; i++, step += F::STEP_BYTES) {
@@ -189,15 +224,17 @@ WORD void add_unit(float (&sums)[QUADS][2], const u8 *step, int steps, const Hel
             u32 a[2][4];
             F::read(a, step, pair, lane());
             const int at = i * 2 * F::PAIRS + 2 * pair;
-            add_group<F, QUADS>(parts, a[0], rows, 2 * pair, x, at);
-            add_group<F, QUADS>(parts, a[1], rows, 2 * pair + 1, x, at + 1);
+            add_group<Scales, QUADS>(parts, a[0], rows, 2 * pair, x, at);
+            add_group<Scales, QUADS>(parts, a[1], rows, 2 * pair + 1, x, at + 1);
         }
     }
 #pragma unroll
-    for (int q = 0; q < QUADS; q++)
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            sums[q][r] = fmaf(x.known[q].scale, parts.of(q, r, rows[r], Scales::OFFSET), sums[q][r]);
+    for (int q = 0; q < QUADS; q++) {
+        float of_unit[2];
+        parts.finish(of_unit, q, rows, x);
+        sums[q][0] = fmaf(x.known[q].scale, of_unit[0], sums[q][0]);
+        sums[q][1] = fmaf(x.known[q].scale, of_unit[1], sums[q][1]);
+    }
 }
 
 // What a tile's sums become and where they go.
@@ -333,7 +370,7 @@ WORD void multiply_tiles(Tiles tiles, Fetch<F, SPLIT, STAGES, HELD, BESIDE> &fet
     const bool EARLY = !HELD && QUADS == 1;
     const int beside = BESIDE;
     const int share = warp() % SPLIT;
-    Held<QUADS> held, next;
+    Held<typename F::Scales, QUADS> held, next;
     if (HELD && share < fetch.units) held.load(x, share);
     if (EARLY && share < fetch.units) next.load(x, share);
     Finder finder(tiles.matrices);

@@ -159,11 +159,16 @@ template <class Low, class High> struct Both {
 // --- scales -----------------------------------------------------------------------------------------------------------------
 // What a lane keeps of a row of a tile, and from it what belongs to group `group` of a step and half `half` of it. WHOLE
 // ones are whole numbers times factors of the row, so that a step's products can be summed as whole numbers; `part` gives
-// {scale, offset} as such, others as floats. `of` gives the floats either way.
+// {scale, offset} as such, others as floats. Where offsets are IN_BYTES, `bytes_of(row, t)` gives those of four neighbouring
+// groups from 4t on, or of four halves, so that a matrix instruction multiplies them with sums of x.
 
 struct Scale {
     float scale, offset;
 };
+
+// Word t of a row's bytes; a row of eight has two.
+WORD u32 word_of(const uint2 &words, int t) { return t == 0 ? words.x : t == 1 ? words.y : 0; }
+WORD u32 word_of(const uint4 &words, int t) { return t == 0 ? words.x : t == 1 ? words.y : t == 2 ? words.z : words.w; }
 
 struct WholeScale {
     i32 scale, offset;
@@ -188,8 +193,9 @@ WORD float half_of(u32 halves, int i) { return half_to_float(u16(halves >> 16 * 
 // A half a group [16, 2]; codes lie MIDDLE / 2 above their value.
 template <int MIDDLE> struct HalfEach {
     static const int COLUMNS = 64, BYTES = 64;
-    static const bool WHOLE = false, HALVES = false, OFFSET = MIDDLE != 0;
+    static const bool WHOLE = false, HALVES = false, OFFSET = MIDDLE != 0, IN_BYTES = false;
     typedef u32 Row;
+    static WORD u32 bytes_of(Row, int) { return 0; }
     static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
     static WORD Scale part(Row r, int group, int half) {
         const float d = half_of(r, group);
@@ -200,8 +206,9 @@ template <int MIDDLE> struct HalfEach {
 // Halves [16, 2] for scales, then for offsets.
 struct TwoHalvesEach {
     static const int COLUMNS = 64, BYTES = 128;
-    static const bool WHOLE = false, HALVES = false, OFFSET = true;
+    static const bool WHOLE = false, HALVES = false, OFFSET = true, IN_BYTES = false;
     typedef uint2 Row;
+    static WORD u32 bytes_of(Row, int) { return 0; }
     static WORD Row row(const u8 *step, int row) {
         return make_uint2(((const u32 *)step)[row], ((const u32 *)step)[16 + row]);
     }
@@ -211,8 +218,9 @@ struct TwoHalvesEach {
 // Powers of two [16, 2], half of what they are elsewhere since levels are doubled.
 struct PowerEach {
     static const int COLUMNS = 64, BYTES = 32;
-    static const bool WHOLE = false, HALVES = false, OFFSET = false;
+    static const bool WHOLE = false, HALVES = false, OFFSET = false, IN_BYTES = false;
     typedef u32 Row;
+    static WORD u32 bytes_of(Row, int) { return 0; }
     static WORD Row row(const u8 *step, int row) { return ((const u16 *)step)[row]; }
     static WORD Scale part(Row r, int group, int half) {
         const u32 e = byte_of(r, group);
@@ -223,8 +231,9 @@ struct PowerEach {
 // Floats of 8 bits [16, 4], four bits of exponent and three of fraction, halved since levels are doubled.
 struct SmallFloatEach {
     static const int COLUMNS = 64, BYTES = 64;
-    static const bool WHOLE = false, HALVES = true, OFFSET = false;
+    static const bool WHOLE = false, HALVES = true, OFFSET = false, IN_BYTES = false;
     typedef u32 Row;
+    static WORD u32 bytes_of(Row, int) { return 0; }
     static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
     static WORD Scale part(Row r, int group, int half) {
         const u32 bits = byte_of(r, 2 * group + half), e = bits >> 3, f = bits & 7;
@@ -236,11 +245,12 @@ struct SmallFloatEach {
 // Halves [16] for scales and for what is taken off, then unsigned bytes [16, 8] for each.
 struct TwoBytesEach {
     static const int COLUMNS = 256, BYTES = 320;
-    static const bool WHOLE = true, HALVES = false, OFFSET = true;
+    static const bool WHOLE = true, HALVES = false, OFFSET = true, IN_BYTES = true;
     struct Row {
         float scale, offset;
         uint2 scales, offsets;
     };
+    static WORD u32 bytes_of(const Row &r, int t) { return word_of(r.offsets, t); }
     static WORD Row row(const u8 *step, int row) {
         const u16 *h = (const u16 *)step;
         const uint2 *bytes = (const uint2 *)(step + 64);
@@ -254,11 +264,12 @@ struct TwoBytesEach {
 // Halves [16] for scales and for what is taken off, then bytes [16, 16] with four bits of each, the scale's below.
 struct TwoNibblesEach {
     static const int COLUMNS = 256, BYTES = 320;
-    static const bool WHOLE = true, HALVES = true, OFFSET = true;
+    static const bool WHOLE = true, HALVES = true, OFFSET = true, IN_BYTES = true;
     struct Row {
         float scale, offset;
         uint4 both;
     };
+    static WORD u32 bytes_of(const Row &r, int t) { return word_of(r.both, t) >> 4 & 0x0f0f0f0f; }
     static WORD Row row(const u8 *step, int row) {
         const u16 *h = (const u16 *)step;
         return {half_to_float(h[row]), -half_to_float(h[16 + row]), ((const uint4 *)(step + 64))[row]};
@@ -281,11 +292,12 @@ template <> struct Bytes<true> {
 template <bool OF_HALVES, int MIDDLE, int PARTS = 1> struct ByteEach {
     typedef typename Bytes<OF_HALVES>::Type Words;
     static const int COLUMNS = 256, BYTES = 32 + 16 * int(sizeof(Words));
-    static const bool WHOLE = true, HALVES = OF_HALVES, OFFSET = MIDDLE != 0;
+    static const bool WHOLE = true, HALVES = OF_HALVES, OFFSET = MIDDLE != 0, IN_BYTES = true;
     struct Row {
         float scale, offset;
         Words bytes;
     };
+    static WORD u32 bytes_of(const Row &r, int t) { return word_of(r.bytes, t); }
     static WORD Row row(const u8 *step, int row) {
         const float scale = half_to_float(((const u16 *)step)[row]) * (1.f / PARTS);
         return {scale, scale * (-0.5f * MIDDLE), ((const Words *)(step + 32))[row]};
@@ -300,11 +312,12 @@ template <bool OF_HALVES, int MIDDLE, int PARTS = 1> struct ByteEach {
 // lie 1 above.
 struct ShiftedByteEach {
     static const int COLUMNS = 256, BYTES = 160;
-    static const bool WHOLE = true, HALVES = false, OFFSET = true;
+    static const bool WHOLE = true, HALVES = false, OFFSET = true, IN_BYTES = false; // offsets are up to 135
     struct Row {
         float scale, offset;
         uint2 bytes;
     };
+    static WORD u32 bytes_of(const Row &, int) { return 0; }
     static WORD Row row(const u8 *step, int row) {
         const float scale = half_to_float(((const u16 *)step)[row]);
         return {scale, scale * -0.125f, ((const uint2 *)(step + 32))[row]};
@@ -318,10 +331,11 @@ struct ShiftedByteEach {
 // Halves [16] for all columns; codes lie 1 above.
 struct HalfForAll {
     static const int COLUMNS = 256, BYTES = 32;
-    static const bool WHOLE = true, HALVES = false, OFFSET = true;
+    static const bool WHOLE = true, HALVES = false, OFFSET = true, IN_BYTES = true;
     struct Row {
         float scale, offset;
     };
+    static WORD u32 bytes_of(const Row &, int t) { return t < 2 ? 0x01010101 : 0; }
     static WORD Row row(const u8 *step, int row) {
         const float scale = half_to_float(((const u16 *)step)[row]);
         return {scale, -scale};
@@ -332,8 +346,9 @@ struct HalfForAll {
 // Halves [16, 2], one for 128 columns, doubled; codes lie half above.
 struct HalfForMany {
     static const int COLUMNS = 256, BYTES = 64;
-    static const bool WHOLE = false, HALVES = false, OFFSET = true;
+    static const bool WHOLE = false, HALVES = false, OFFSET = true, IN_BYTES = false;
     typedef u32 Row;
+    static WORD u32 bytes_of(Row, int) { return 0; }
     static WORD Row row(const u8 *step, int row) { return ((const u32 *)step)[row]; }
     static WORD Scale part(Row r, int group, int half) {
         const float d = half_of(r, group / 4);
