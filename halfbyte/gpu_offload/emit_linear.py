@@ -96,7 +96,7 @@ def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
         operands,
         [first.x, *([] if residual is None else [residual]), *([] if norm is None else [norm.x])],
         outs,
-        shared=lambda sizes: shape.shared(rows(sizes), most) + normed(sizes) * shape.own_bytes(most),
+        shared=lambda sizes: shape.shared(rows(sizes), most, normed(sizes) * shape.own_bytes(most)),
     )
 
 

@@ -16,6 +16,8 @@ UNIT = 256
 _SPLITS = (1, 2, 4, 8, 16)
 OWN_UNIT_BYTES = 640
 """Of a unit of one token, as `OwnUnit` in `kernels/linear.cuh` has it."""
+ALONE_BYTES = 2 << 10
+"""More than half of a multiprocessor's shared memory, of which a block gets all but 1 KB, so that it is alone there."""
 STAGES = 2
 """Slots of a warp's ring. More of them hide no more, and keep the next kernel's blocks from starting early."""
 
@@ -69,9 +71,13 @@ class TileShape:
         """Quads of tokens that a block takes."""
         return self._fit(tokens, most)[0]
 
-    def shared(self, tokens: int, most: int) -> int:
-        """Shared memory of a block."""
-        return self._shared(*self._fit(tokens, most))
+    def shared(self, tokens: int, most: int, own: int = 0) -> int:
+        """Shared memory of a block, with `own` for a row of its own: too much for two blocks on a multiprocessor.
+
+        Blocks of the next kernel would take the room that is left, where there is any: two on one multiprocessor and
+        none on another, which then waits.
+        """
+        return max(self._shared(*self._fit(tokens, most)) + own, most // 2 + ALONE_BYTES)
 
     def own_bytes(self, most: int) -> int:
         """Shared memory of a token that a block norms for itself; 0 where there is no room for it."""
