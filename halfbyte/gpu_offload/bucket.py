@@ -7,9 +7,10 @@ from .calls import Sizes
 STEPS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-def bucket(tokens: int, rows: int, sequences: int, most: Sizes) -> Sizes:
+def bucket(exact: Sizes, most: Sizes) -> Sizes:
     """The sizes to run a step of few tokens with."""
-    return Sizes(_up(tokens, most.tokens), _up(rows, most.rows) if rows else 0, _up(sequences, most.sequences))
+    rows = _up(exact.rows, most.rows) if exact.rows else 0
+    return Sizes(_up(exact.tokens, most.tokens), rows, _up(exact.sequences, most.sequences), exact.single)
 
 
 def _up(number: int, most: int) -> int:
