@@ -81,9 +81,9 @@ def load(path: Path, **options: Any) -> halfbyte.LLM:
     return halfbyte.load(path, context=CONTEXT, prefix_cache=False, **options)
 
 
-def decode_s(llm: halfbyte.LLM, n: int, answer: int = ANSWER) -> float:
+def decode_s(llm: halfbyte.LLM, n: int, before: int = BEFORE, answer: int = ANSWER) -> float:
     """Seconds a step of `n` answers that go on together."""
-    prompts = [tokens(BEFORE, seed) for seed in range(n)]
+    prompts = [tokens(before, seed) for seed in range(n)]
     rates = [together(llm.generate(prompts, max_tokens=answer, logit_bias=NO_END)) for _ in range(3)]
     return n / statistics.median(rates)
 
@@ -119,7 +119,7 @@ def half(path: Path) -> Figures:
     times = {}
     for name, wish in (("cpu", 0), ("gpu", "all"), ("half", layers // 2)):
         with load(path, gpu_layers=wish) as llm:
-            times[name] = decode_s(llm, 1, 33)
+            times[name] = decode_s(llm, 1, 64, 33)
     expected = (times["cpu"] + times["gpu"]) / 2
     return {f"{name}_ms": 1e3 * t for name, t in times.items()} | {"ratio_to_halves": times["half"] / expected}
 

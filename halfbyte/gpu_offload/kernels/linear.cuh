@@ -2,9 +2,10 @@
 //
 // Blocks take tiles of 16 rows in turn. SPLIT warps share a tile's columns, units of 256 in turn, always the same ones, and
 // fetch them through rings of their own in shared memory, ahead of their work, and before the kernel has ended that makes
-// x. What a warp reads of x stays in its registers for all tiles if it is one unit (HELD), else for two. Codes and activations are bytes, so what a matrix instruction sums is exact; where scales are whole numbers too, all
-// of a unit is. Floats are added unit after unit, and then the warps' sums in their order. None of that depends on which
-// other tokens there are, or how many.
+// x. What a warp reads of x stays in its registers for all tiles if it is one unit (HELD), else for two. Codes and
+// activations are bytes, so what a matrix instruction sums is exact; where scales are whole numbers too, all of a unit
+// is. Floats are added unit after unit, and then the warps' sums in their order. None of that depends on which other
+// tokens there are, or how many.
 #pragma once
 #include <tiles.cuh>
 
