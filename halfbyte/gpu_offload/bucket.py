@@ -7,10 +7,9 @@ from .calls import Sizes
 STEPS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-def bucket(exact: Sizes, most: Sizes) -> Sizes:
+def bucket(tokens: int, rows: int, sequences: int, most: Sizes) -> Sizes:
     """The sizes to run a step of few tokens with."""
-    rows = _up(exact.rows, most.rows) if exact.rows else 0
-    return Sizes(_up(exact.tokens, most.tokens), rows, _up(exact.sequences, most.sequences), exact.single)
+    return Sizes(_up(tokens, most.tokens), _up(rows, most.rows) if rows else 0, _up(sequences, most.sequences))
 
 
 def _up(number: int, most: int) -> int:

@@ -17,8 +17,6 @@ class Sizes:
     tokens: int
     rows: int
     sequences: int
-    single: bool = False
-    """Whether every sequence has exactly one new token."""
 
 
 @dataclass(frozen=True)

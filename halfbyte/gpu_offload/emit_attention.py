@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import UnsupportedError
 from ..model import program as ir
-from .calls import Grid, Operand, Pages, Ref, Scratch, Sizes, StepAt, Stride, Vector
+from .calls import Operand, Pages, Ref, Scratch, Sizes, StepAt, Stride, Vector
 from .kv_layout import CUDA_TYPES, KvLayout
 
 if TYPE_CHECKING:
@@ -17,16 +16,6 @@ MOST_SIZE = 256
 """Channels of a head that the registers of a warp hold."""
 LOG2_E = 1.4426950408889634
 NO_WINDOW = 1 << 30
-
-
-def unless_single(grid: Grid) -> Grid:
-    """No blocks where every sequence has one new token."""
-    return lambda sizes: (0, 1, 1) if sizes.single else grid(sizes)
-
-
-def if_single(grid: Grid) -> Grid:
-    """No blocks elsewhere."""
-    return lambda sizes: grid(sizes) if sizes.single else (0, 1, 1)
 
 
 def kv_of(low: Lowering) -> KvLayout:
@@ -68,21 +57,8 @@ def _whole_groups(op: ir.Attention) -> bool:
     return all(heads * op.value_size % 256 == 0 for heads in (min(8, shared_by), shared_by % 8))
 
 
-@dataclass(frozen=True)
-class Turning:
-    """Operands for turning and storing what attention reads, from `q` on, and what they read."""
-
-    q: str
-    operands: tuple[Operand, ...]
-    reads: tuple[str, ...]
-    shared: int
-
-
-def decode(low: Lowering, op: ir.Attention, turning: Turning | None = None) -> None:
-    """Chunks are dealt to blocks on the device; the last one of a token and a group of heads gathers.
-
-    With `turning`, blocks of steps with one new token a sequence turn and store themselves.
-    """
+def _decode(low: Lowering, op: ir.Attention) -> None:
+    """Chunks are dealt to blocks on the device; the last one of a token and a group of heads gathers."""
     at, shared_by = kv_of(low).places[op.layer], op.heads // op.kv_heads
     heads, groups = min(8, shared_by), op.kv_heads * -(-shared_by // 8)
     most = most_chunks(groups)
@@ -93,8 +69,8 @@ def decode(low: Lowering, op: ir.Attention, turning: Turning | None = None) -> N
     together = bool(halves) or (bool(planes) and not _whole_groups(op))
     results = (Ref(op.out) if together else rows, stride, planes, records, halves, half_scales, int(together))
     operands: tuple[Operand, ...] = (
-        *(Pages(), low.target.page_bytes, at.keys, at.values, *results, op.heads, op.kv_heads),
-        *(op.key_size, op.value_size, *_scoring(op), op.window or NO_WINDOW),
+        *(StepAt(), Ref(op.q), Stride(op.q), Pages(), low.target.page_bytes, at.keys, at.values, *results),
+        *(op.heads, op.kv_heads, op.key_size, op.value_size, *_scoring(op), op.window or NO_WINDOW),
         *(0 if op.sinks is None else Vector(op.sinks), int(op.causal), most, room),
         Scratch(lambda sizes: sizes.tokens * groups * record),
         Scratch(lambda sizes: 4 * sizes.tokens * (groups + 1), "attention counts"),
@@ -105,17 +81,10 @@ def decode(low: Lowering, op: ir.Attention, turning: Turning | None = None) -> N
     def grid(sizes: Sizes) -> tuple[int, int, int]:
         return min(resident * low.target.multiprocessors, sizes.tokens * groups * room), 1, 1
 
-    kernel = f"<{CUDA_TYPES[at.types.keys]}, {CUDA_TYPES[at.types.values]}, {k_units}, {v_units}>"
+    kernel = f"attention_decode<{CUDA_TYPES[at.types.keys]}, {CUDA_TYPES[at.types.values]}, {k_units}, {v_units}>"
     shared = 1024 * k_units + 2 * 4 * (4 * 8 * (64 * v_units + 6))
     shared = max(shared, 4 * low.program.widths[op.out])
-    shared = -(-shared // 16) * 16
-    several = grid if turning is None else unless_single(grid)
-    given: tuple[Operand, ...] = (StepAt(), Ref(op.q), Stride(op.q), *operands)
-    low.call(f"attention_decode{kernel}", several, 128, given, (op.q,), (op.out,), shared=shared)
-    if turning is not None:
-        given = (StepAt(), Ref(turning.q), Stride(turning.q), *operands, *turning.operands)
-        single, shared = if_single(grid), shared + -(-turning.shared // 128) * 128
-        low.call(f"attention_single{kernel}", single, 128, given, turning.reads, (op.out,), shared=shared)
+    low.call(kernel, grid, 128, operands, (op.q,), (op.out,), shared=-(-shared // 16) * 16)
 
 
 def prompt_tiles(k_size: int, v_size: int) -> tuple[int, int, int]:
@@ -154,4 +123,4 @@ def attention(low: Lowering, op: ir.Attention) -> None:
             f"heads of {max(op.key_size, op.value_size)} channels are too wide for the GPU, which takes {MOST_SIZE}; "
             "load with gpu_layers=0"
         )
-    (_prompt if low.prompt else decode)(low, op)
+    (_prompt if low.prompt else _decode)(low, op)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..model import program as ir
-from .calls import Data, Operand, Pages, Ref, Sizes, StepAt, Stride, Vector
-from .emit_attention import MOST_SIZE, Turning, attention, decode, kv_of, unless_single
+from .calls import Data, Operand, Pages, Ref, StepAt, Stride, Vector
+from .emit_attention import attention, kv_of
 from .kv_layout import CUDA_TYPES
 from .rope_table import turns_data
 
@@ -41,18 +41,9 @@ def _heads(source: Source | None) -> tuple[Operand, ...]:
 
 
 def _turn_and_store(
-    low: Lowering,
-    rope: ir.Rope | None,
-    queries: ir.Rope | None,
-    keys: Source | None,
-    write: ir.KvWrite | None,
-    *,
-    several: bool = False,
+    low: Lowering, rope: ir.Rope | None, queries: ir.Rope | None, keys: Source | None, write: ir.KvWrite | None
 ) -> None:
-    """One launch: turns `queries`, turns and stores `keys`, both as `rope` does, and stores the values of `write`.
-
-    With `several` only where a sequence has several new tokens.
-    """
+    """One launch: turns `queries`, turns and stores `keys`, both as `rope` does, and stores the values of `write`."""
     heads = 0 if queries is None else queries.heads
     layer, at = ir.KvLayer(0, 0, 0), kv_of(low).nowhere
     if queries is not None:
@@ -69,51 +60,23 @@ def _turn_and_store(
         *((0, 0) if queries is None else (Ref(queries.out), Stride(queries.out))),
         *_heads(keys),
         *((0, 0) if write is None else (Ref(write.v), Stride(write.v))),
-        *_table(rope),
+        0 if rope is None else Data(turns_data(rope.table)),
+        pairs,
+        int(rope is not None and rope.table.kind == "norm"),
+        1.0 if rope is None else float(rope.table.magnitude),
         *(heads, layer.kv_heads, layer.key_size, layer.value_size),
         *(Pages(), low.target.page_bytes, at.keys, at.values),
     )
     reads = [value[0] for value in (source, keys) if value] + ([] if write is None else [write.v])
     writes = [] if queries is None else [queries.out]
     kernel = f"rope_and_store<{CUDA_TYPES[at.types.keys]}, {CUDA_TYPES[at.types.values]}>"
-
-    def grid(sizes: Sizes) -> tuple[int, int, int]:
-        return blocks, sizes.tokens, 1
-
-    grid_of = unless_single(grid) if several else grid
-    low.call(kernel, grid_of, 32 * WARPS, operands, reads, writes, shared=8 * pairs)
-
-
-def _table(rope: ir.Rope | None) -> tuple[Operand, ...]:
-    if rope is None:
-        return 0, 0, 0, 1.0
-    table = rope.table
-    return Data(turns_data(table)), len(table.inv_freq), int(table.kind == "norm"), float(table.magnitude)
-
-
-def _attends(low: Lowering, queries: ir.Rope, write: ir.KvWrite, following: ir.Op | None) -> bool:
-    """Whether `following` reads the queries, alone, and what was written, and may do both along."""
-    return (
-        isinstance(following, ir.Attention)
-        and not low.prompt
-        and low.only_reader(queries.out) is following
-        and following.layer == write.layer
-        and following.causal
-        and max(following.key_size, following.value_size) <= MOST_SIZE
-    )
-
-
-def _turning(low: Lowering, queries: ir.Rope, keys: Source, write: ir.KvWrite) -> Turning:
-    q, q_weight, q_eps = _source(low, queries)
-    weight: Operand = 0 if q_weight is None else Vector(q_weight)
-    operands = (weight, float(q_eps), *_heads(keys), Ref(write.v), Stride(write.v), *_table(queries))
-    return Turning(q, operands, (q, keys[0], write.v), 8 * len(queries.table.inv_freq))
+    low.call(kernel, lambda sizes: (blocks, sizes.tokens, 1), 32 * WARPS, operands, reads, writes, shared=8 * pairs)
 
 
 def _rope(low: Lowering, op: ir.Rope) -> None:
     """Queries, together with keys and values where these are turned and stored right behind."""
     index = next(i for i, other in enumerate(low.program.ops) if other is op)
-    keys, write, following = (*low.program.ops[index + 1 : index + 4], None, None, None)[:3]
+    keys, write = (*low.program.ops[index + 1 : index + 3], None, None)[:2]
     if (
         isinstance(keys, ir.Rope)
         and isinstance(write, ir.KvWrite)
@@ -122,13 +85,9 @@ def _rope(low: Lowering, op: ir.Rope) -> None:
         and low.only_reader(keys.out) is write
         and low.program.widths[op.out] // op.heads == low.program.kv_layers[write.layer].key_size
     ):
-        source, along = _source(low, keys), _attends(low, op, write, following)
-        _turn_and_store(low, op, op, source, write, several=along)
+        _turn_and_store(low, op, op, _source(low, keys), write)
         low.done(keys)
         low.done(write)
-        if along and isinstance(following, ir.Attention):
-            decode(low, following, _turning(low, op, source, write))
-            low.done(following)
     else:
         _turn_and_store(low, op, op, None, None)
 

@@ -133,12 +133,12 @@ class GpuExecutable:
 
     def _exact(self, group: Group) -> Sizes:
         batch = group.batch
-        return Sizes(len(batch.ids), len(batch.logit_rows), len(batch.seq_len), group.single)
+        return Sizes(len(batch.ids), len(batch.logit_rows), len(batch.seq_len))
 
     def _replay(self, number: int, group: Group) -> None:
         """One graph for steps of about this size, recorded when it is first wanted."""
         exact = self._exact(group)
-        sizes = bucket(exact, self._most)
+        sizes = bucket(exact.tokens, exact.rows, exact.sequences, self._most)
         whole = group.tokens is None
         key = (number if whole else ~number, sizes)
         if key not in self._recordings:

@@ -25,12 +25,6 @@ class Group:
     tokens: Indices | None = None
     rows: Indices | None = None
 
-    @property
-    def single(self) -> bool:
-        """Whether every sequence has exactly one new token."""
-        batch = self.batch
-        return len(batch.ids) == len(batch.seq_len) and len(np.unique(batch.seq_of)) == len(batch.ids)
-
     def index(self, asked: bool) -> Indices | slice:
         """Which rows of a value of the whole step are this group's."""
         found = self.rows if asked else self.tokens

@@ -52,11 +52,10 @@ class Stage:
         packed = {"matrix": SimpleNamespace(family=SimpleNamespace(plain=False, name="Q4_K"))}
         return Lowering(self.program, packed, target, prompt, self.product or "bytes").walk(ops, EMIT)
 
-    def run(self, batch, values, *, prompt=False, ops=None, bucket=0, single=False):
+    def run(self, batch, values, *, prompt=False, ops=None, bucket=0):
         """What the ops write, f32[T, width] by name, and what else they make of it, bytes by name and form.
 
-        `bucket`: tokens that grids are made for, if more than there are. `single`: as steps with one new token a
-        sequence are run, which this one must be.
+        `bucket`: tokens that grids are made for, if more than there are.
         """
         calls = self.lowered(self.ops if ops is None else ops, prompt)
         tokens = max(bucket, len(batch.ids))
@@ -68,7 +67,7 @@ class Stage:
                     n_bytes = form_bytes(operand.form, tokens, self.program.widths[operand.value])
                     poison = np.full(n_bytes, 0xFF, np.uint8)
                     buffers[operand.value, operand.form] = upload(self.device, poison)
-            self._launch(call, Sizes(tokens, tokens, len(batch.seq_len), single), buffers, step)
+            self._launch(call, Sizes(tokens, tokens, len(batch.seq_len)), buffers, step)
         found = {}
         for (name, form), buffer in buffers.items():
             if form != "rows":
@@ -117,8 +116,6 @@ class Stage:
                 return self.scratch[operand.name].address
             return operand
 
-        if 0 in call.grid(sizes):
-            return
         arguments = tuple(address(operand) for operand in call.operands)
         self.device.load([call.kernel], None)
         self.device.launch(Launch(call.kernel, call.grid(sizes), call.threads, arguments, call.shared))

@@ -5,7 +5,6 @@
 // token and a group to be done adds that up in order of position. So bits do not depend on who did how many chunks.
 #pragma once
 #include <attention_gather.cuh>
-#include <attention_source.cuh>
 
 // Where results go. Groups of heads that are whole units of columns make their planes at once; `together` says that they
 // are not, or that the scale of a whole row is wanted: the last group of a token to be done makes other forms of its row.
@@ -115,58 +114,58 @@ struct Task {
     }
 };
 
-// For each token and group, `left` has `room` chunks of up to eight heads, of whole quads of channels, with a weight each;
-// `counts` has zeros for a token's groups, and one more.
-struct Places {
-    i64 room;
-    float *left;
-    i32 *counts;
-    WORD Task task(const Shape &shape, const Results &results, const Work &work) const {
+// `most` chunks a token, or one more. For each token and group, `left` has `room` chunks of up to eight heads, of whole
+// quads of channels, with a weight each; `counts` has zeros for a token's groups, and one more. `scale` and `softcap` give exponents of two.
+template <class Keys, class Values, int K_UNITS, int V_UNITS>
+__global__ void attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
+                                 i64 values_at, float *rows, i64 stride, u8 *planes, Record *plane_records, u16 *halves,
+                                 float *half_scales, i64 together, i64 heads,
+                                 i64 kv_heads, i64 key_size, i64 value_size, float scale, float softcap, i64 window,
+                                 const float *sinks, i64 causal, i64 most, i64 room, float *left, i32 *counts) {
+    typedef Walk<Keys, Values, K_UNITS, V_UNITS> Walker;
+    typedef Found<V_UNITS, Walker::WARPS> Finding;
+    DYNAMIC_SHARED(shared);
+    uint4 *queries = (uint4 *)shared;
+    float *memory = (float *)(queries + 64 * K_UNITS); // what warps found of a chunk, and of the one before
+    let_next_start();
+    const Shape shape = {int(heads), int(kv_heads), int(heads / kv_heads + 7) / 8, value_size, sinks};
+    const Results results = {{rows, planes, plane_records, halves, half_scales}, stride, heads * value_size,
+                             together != 0};
+    // No kernel writes the step: it was there before the first one began. Nor does one of this step write to pages
+    // whose tokens all came before it, so that they are fetched while an earlier kernel is at work.
+    Dealer dealer = {step, window, causal, most, shape.groups()};
+    Work work;
+    Walker walk;
+    walk.kv = {pages, u32(page_bytes), keys_at, values_at, int(key_size), int(value_size)};
+    dealer.begin();
+    bool more = dealer.next(work), old = false;
+    if (more) {
+        walk.take(step, work, shape.parts);
+        old = 16 * walk.page + 31 <= step->positions[work.token];
+        if (old) walk.start();
+    }
+    wait_for_previous();
+    if (more && !old) walk.start();
+    while (more) {
         const i64 place = i64(work.token) * shape.groups() + work.group, columns = 4 * shape.quads();
         const i64 records = room * min(8, shape.shared());
         float *own = left + place * records * (columns + 2);
         const Left parts = {own, (Weight *)(own + records * columns), shape.heads_of(work.group), int(columns)};
-        return {shape, results, work, parts, counts + work.token * (shape.groups() + 1) + work.group};
-    }
-};
-
-template <class Walker, class Finding, int K_UNITS, bool SCALED, class Source>
-WORD void attend(const Source &source, Dealer &dealer, const KvPlace &kv, const Shape &shape, const Results &results,
-                 float scale, float softcap, const Places &places, u8 *shared) {
-    const Step *step = dealer.step;
-    uint4 *queries = (uint4 *)shared;
-    float *memory = (float *)(queries + 64 * K_UNITS); // what warps found of a chunk, and of the one before
-    Work work;
-    Walker walk;
-    walk.kv = kv;
-    dealer.begin();
-    bool more = dealer.next(work), known = false;
-    if (more) {
-        walk.take(step, work, shape.parts);
-        known = source.known(step, work.token, walk.page);
-        if (known) walk.start();
-        source.prepare(step, work.token);
-        if (Source::STORES) __syncthreads();
-    }
-    wait_for_previous();
-    if (more && !known) walk.start();
-    while (more) {
-        const Task task = places.task(shape, results, work);
-        const float *x = source.queries(step, kv, work, walk.kv_head, task.first_head(), task.heads(), memory);
-        const float power = place_queries<K_UNITS, Walker::WARPS>(queries, x, task.heads(), kv.key_size);
-        if (Source::STORES && 16 * walk.page + 16 >= work.seen.end) walk.start();
+        const Task task = {shape, results, work, parts, counts + work.token * (shape.groups() + 1) + work.group};
+        const float *x = q + work.token * q_stride + task.first_head() * key_size;
+        const float power = place_queries<K_UNITS, Walker::WARPS>(queries, x, task.heads(), int(key_size));
         __syncthreads();
-        float *row = memory;
+        float *row = memory + Finding::FLOATS;
         for (int chunk = task.work.chunk; chunk < task.work.end; chunk++) {
             walk.clear();
             walk.run(walk.end_of(chunk), queries, {scale * power, softcap});
             row = memory + (chunk & 1 ? 0 : Finding::FLOATS); // all have read what was there of the chunk before
             const Finding found(memory + (chunk & 1 ? Finding::FLOATS : 0));
-            found.put(walk, SCALED);
+            found.put(walk, Values::SCALED);
             if (chunk == task.work.end - 1) {
                 // Loads of the next piece are under way while this one is gathered.
                 more = dealer.next(work);
-                if (more) walk.take(step, work, shape.parts), walk.start(), source.prepare(step, work.token);
+                if (more) walk.take(step, work, shape.parts), walk.start();
             }
             __syncthreads();
             task.leave(found, chunk, row);
@@ -176,51 +175,4 @@ WORD void attend(const Source &source, Dealer &dealer, const KvPlace &kv, const 
                            (float *)shared);
         __syncthreads();
     }
-}
-
-// `most` chunks a token, or one more. `scale` and `softcap` give exponents of two. No kernel writes the step: it was there
-// before the first one began. Nor does one of this step write to pages whose tokens all came before it, so that they are
-// fetched while an earlier kernel is at work.
-template <class Keys, class Values, int K_UNITS, int V_UNITS>
-__global__ void attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
-                                 i64 values_at, float *rows, i64 stride, u8 *planes, Record *plane_records, u16 *halves,
-                                 float *half_scales, i64 together, i64 heads,
-                                 i64 kv_heads, i64 key_size, i64 value_size, float scale, float softcap, i64 window,
-                                 const float *sinks, i64 causal, i64 most, i64 room, float *left, i32 *counts) {
-    typedef Walk<Keys, Values, K_UNITS, V_UNITS> Walker;
-    DYNAMIC_SHARED(shared);
-    let_next_start();
-    const Shape shape = {int(heads), int(kv_heads), int(heads / kv_heads + 7) / 8, value_size, sinks};
-    const Results results = {{rows, planes, plane_records, halves, half_scales}, stride, heads * value_size,
-                             together != 0};
-    const KvPlace kv = {pages, u32(page_bytes), keys_at, values_at, int(key_size), int(value_size)};
-    Dealer dealer = {step, window, causal, most, shape.groups()};
-    attend<Walker, Found<V_UNITS, Walker::WARPS>, K_UNITS, Values::SCALED>(
-        Ready{q, q_stride}, dealer, kv, shape, results, scale, softcap, {room, left, counts}, shared);
-}
-
-// The same for steps with one new token a sequence, whose queries and keys are not turned yet, nor its key and value
-// stored.
-template <class Keys, class Values, int K_UNITS, int V_UNITS>
-__global__ void attention_single(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
-                                 i64 values_at, float *rows, i64 stride, u8 *planes, Record *plane_records, u16 *halves,
-                                 float *half_scales, i64 together, i64 heads,
-                                 i64 kv_heads, i64 key_size, i64 value_size, float scale, float softcap, i64 window,
-                                 const float *sinks, i64 causal, i64 most, i64 room, float *left, i32 *counts,
-                                 const float *q_weight, float q_eps, const float *k, i64 k_stride, const float *k_weight,
-                                 float k_eps, const float *v, i64 v_stride, const u64 *turns, i64 n_pairs, i64 neighbours,
-                                 float magnitude) {
-    typedef Walk<Keys, Values, K_UNITS, V_UNITS> Walker;
-    DYNAMIC_SHARED(shared);
-    let_next_start();
-    const Shape shape = {int(heads), int(kv_heads), int(heads / kv_heads + 7) / 8, value_size, sinks};
-    const Results results = {{rows, planes, plane_records, halves, half_scales}, stride, heads * value_size,
-                             together != 0};
-    const KvPlace kv = {pages, u32(page_bytes), keys_at, values_at, int(key_size), int(value_size)};
-    Dealer dealer = {step, window, causal, most, shape.groups()};
-    float2 *pairs = (float2 *)shared;
-    const Fresh<Keys, Values> source = {q, q_stride, q_weight, q_eps, k, k_stride, k_weight, k_eps, v, v_stride, turns,
-                                        magnitude, pairs, {pairs, n_pairs, neighbours != 0}};
-    attend<Walker, Found<V_UNITS, Walker::WARPS>, K_UNITS, Values::SCALED>(
-        source, dealer, kv, shape, results, scale, softcap, {room, left, counts}, shared + (8 * n_pairs + 127) / 128 * 128);
 }

@@ -26,7 +26,6 @@ struct Work {
     int token, group, chunk, end; // chunks `chunk` to `end` - 1, counted from the token's first
     Seen seen;
     WORD bool whole() const { return end - chunk == seen.chunks(); }
-    WORD bool last() const { return end == seen.chunks(); }
 };
 
 // Deals out all work to the blocks of a grid, an equal number of positions each as far as chunks allow: a chunk is done

@@ -19,7 +19,7 @@ Work = Callable[[], None]
 
 # Kernels that read, before they have waited, a part of a buffer of which another part is being written: pages full of
 # tokens that no kernel of this step writes. What is watched is whole buffers.
-EARLY_READERS = ("attention_decode<", "attention_single<")
+EARLY_READERS = ("attention_decode<",)
 
 
 class EmulatedRecording:
