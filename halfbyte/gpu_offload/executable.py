@@ -60,7 +60,7 @@ class GpuExecutable:
         self._device, self._stages = assembly.device, assembly.stages
         self._most = assembly.most
         self._borders = self._make_borders()
-        self._recordings: dict[tuple[int, Sizes], Recording] = {}
+        self._recordings: dict[tuple[int, str, bool, Sizes], Recording] = {}
         self._groups: list[Group] = []
         self._logits: NDArray[np.float32] | None = None
         self._done: set[str] = set()
@@ -125,24 +125,22 @@ class GpuExecutable:
         for group in self._groups:
             for name in self._stages[number].receives:
                 self._borders[name].gather(group)
-            if group.kind == "decode" and not self._spans.on:
-                self._replay(number, group)
+            mode = self._assembly.mode(group)
+            if mode.recorded and not self._spans.on:
+                self._replay(number, group, mode)
             else:
-                mode, sizes = self._assembly.mode(group), self._exact(group)
-                self._enqueue(number, group, mode, sizes)
+                self._enqueue(number, group, mode, self._exact(group))
 
     def _exact(self, group: Group) -> Sizes:
         batch = group.batch
         return Sizes(len(batch.ids), len(batch.logit_rows), len(batch.seq_len))
 
-    def _replay(self, number: int, group: Group) -> None:
+    def _replay(self, number: int, group: Group, mode: Mode) -> None:
         """One graph for steps of about this size, recorded when it is first wanted."""
         exact = self._exact(group)
-        sizes = bucket(exact.tokens, exact.rows, exact.sequences, self._most)
-        whole = group.tokens is None
-        key = (number if whole else ~number, sizes)
+        sizes = bucket(exact.tokens, exact.rows, exact.sequences, mode.lowered.most)
+        key = number, group.kind, group.tokens is None, sizes
         if key not in self._recordings:
-            mode = self._assembly.decode
             self._recordings[key] = self._device.record(lambda: self._enqueue(number, group, mode, sizes))
         self._recordings[key].replay()
 

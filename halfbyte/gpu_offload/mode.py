@@ -81,6 +81,11 @@ class Mode:
         ]
 
     @property
+    def recorded(self) -> bool:
+        """Whether a graph can repeat steps of about one size: products of a library are chosen for each."""
+        return self.lowered.low.products == "bytes"
+
+    @property
     def program(self) -> Program:
         """The share's."""
         return self.lowered.low.program

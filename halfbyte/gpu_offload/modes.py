@@ -13,7 +13,7 @@ from .lower import Lowering, Products, Target
 from .mode import Lowered, lower
 from .packing import PackedMatrix
 
-BYTES_PROMPT = 48
+BYTES_PROMPT = 64
 """Tokens of prompts up to which kernels over packed bytes take less time than a library over halves made of them."""
 READ_ROWS = 512
 """Rows of logits that a step of any program may ask for."""

@@ -12,7 +12,7 @@ from .packing import PackedMatrix
 
 
 def own_norm(low: Lowering, x: str) -> ir.RmsNorm | None:
-    """The norm that makes `x`, if products over bytes of the same stage are all that reads it: they do it for one row."""
+    """The norm that makes `x`, if nobody but products over bytes of its stage reads it: they do it for one row."""
     norm, readers = low.writer(x), low.readers(x)
     if low.prompt or not isinstance(norm, ir.RmsNorm) or norm.groups > 1:
         return None
