@@ -89,14 +89,17 @@ def _by_bytes(low: Lowering, ops: list[ir.Linear]) -> None:
     def normed(sizes: Sizes) -> bool:
         return norm is not None and rows(sizes) == 1
 
+    def own(sizes: Sizes) -> int:
+        return shape.own_bytes(most) if normed(sizes) else 0
+
     low.call(
-        lambda sizes: shape.kernel("linear", rows(sizes), most, normed(sizes)),
+        lambda sizes: shape.kernel("linear", rows(sizes), most, own(sizes), normed(sizes)),
         lambda sizes: shape.grid(rows(sizes), most),
         THREADS,
         operands,
         [first.x, *([] if residual is None else [residual]), *([] if norm is None else [norm.x])],
         outs,
-        shared=lambda sizes: shape.shared(rows(sizes), most, normed(sizes) * shape.own_bytes(most)),
+        shared=lambda sizes: shape.shared(rows(sizes), most, own(sizes)),
     )
 
 

@@ -19,7 +19,9 @@ OWN_UNIT_BYTES = 640
 ALONE_BYTES = 2 << 10
 """More than half of a multiprocessor's shared memory, of which a block gets all but 1 KB, so that it is alone there."""
 STAGES = 2
-"""Slots of a warp's ring. More of them hide no more, and keep the next kernel's blocks from starting early."""
+"""Slots of a warp's ring. More hide no more, and what is fetched early is in the way of what is needed first."""
+NORMING_STAGES = (4, 3, 2)
+"""The same where a block norms its row before it multiplies, and memory would be idle meanwhile."""
 
 
 def quads_for(tokens: int) -> int:
@@ -77,7 +79,7 @@ class TileShape:
         Blocks of the next kernel would take the room that is left, where there is any: two on one multiprocessor and
         none on another, which then waits.
         """
-        return max(self._shared(*self._fit(tokens, most)) + own, most // 2 + ALONE_BYTES)
+        return max(self._shared(*self._fit(tokens, most, own)) + own, most // 2 + ALONE_BYTES)
 
     def own_bytes(self, most: int) -> int:
         """Shared memory of a token that a block norms for itself; 0 where there is no room for it."""
@@ -85,18 +87,19 @@ class TileShape:
         ring = WARPS * self._fit(1, most)[1] * self.unit_bytes
         return n_bytes if ring + _parts(1) + n_bytes <= most else 0
 
-    def kernel(self, name: str, tokens: int, most: int, *more: bool) -> str:
-        """The instance for so many tokens, where a block has `most` bytes of shared memory."""
-        quads, stages = self._fit(tokens, most)
+    def kernel(self, name: str, tokens: int, most: int, own: int = 0, *more: bool) -> str:
+        """The instance for so many tokens, where a block has `most` bytes of shared memory, `own` for its own row."""
+        quads, stages = self._fit(tokens, most, own)
         flags = (str(flag).lower() for flag in (self.held, *more))
         return f"{name}<{', '.join(map(str, (self.family.name, quads, self.split, stages, *flags)))}>"
 
-    def _fit(self, tokens: int, most: int) -> tuple[int, int]:
+    def _fit(self, tokens: int, most: int, own: int = 0) -> tuple[int, int]:
         """Quads that a block takes, and slots of a warp's ring, or as many as there is room for."""
         quads = quads_for(tokens)
         while quads > 1 and self._shared(quads, 1) > most:
             quads //= 2
-        return quads, STAGES if self._shared(quads, STAGES) <= most else 1
+        wanted = NORMING_STAGES if own else (STAGES,)
+        return quads, next((stages for stages in wanted if self._shared(quads, stages) + own <= most), 1)
 
     def _shared(self, quads: int, stages: int) -> int:
         return WARPS * stages * self.unit_bytes + (0 if self.split == 1 else _parts(quads))
