@@ -6,6 +6,8 @@ import ctypes
 import sys
 from typing import Any
 
+from ..errors import ConfigError
+from .cuda_card import EXTRAS
 from .cuda_driver import CudaError
 from .device import Product
 
@@ -16,9 +18,12 @@ BEST_ALGORITHM = -1
 
 
 def find_cublas(cuda_major: int) -> Any:
-    """The library that CuPy has loaded."""
+    """The library that CuPy has loaded; raises `ConfigError`."""
     name = f"cublas64_{cuda_major}.dll" if sys.platform == "win32" else f"libcublas.so.{cuda_major}"
-    return ctypes.CDLL(name)
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        raise ConfigError(f"cuBLAS of CUDA {cuda_major} does not load ({error}); {EXTRAS}", key="gpu_layers") from error
 
 
 class Blas:

@@ -75,10 +75,12 @@ def require_cupy(driver: Driver) -> Any:
 
         libs.nvrtc.getVersion()
         libs.cublas.getVersion  # noqa: B018  its library is loaded when it is asked for
-    except (ImportError, RuntimeError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
+        _ = cupy.cuda.MemoryPool, cupy.cuda.Stream.from_external, cupy.cuda.memory.OutOfMemoryError
+        wanted = runtime.runtimeGetVersion() // 1000
+    except Exception as error:  # an old one, or half of one: whatever it raises, it does not load
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConfigError(f"CuPy is here but does not load ({reason}); {EXTRAS}", key="gpu_layers") from error
-    wanted, there = runtime.runtimeGetVersion() // 1000, driver.whole("cuDriverGetVersion")
+    there = driver.whole("cuDriverGetVersion")
     if there // 1000 < wanted:
         raise ConfigError(
             f"the driver runs CUDA {there // 1000}.{there % 1000 // 10}, CuPy was built for CUDA {wanted}: "

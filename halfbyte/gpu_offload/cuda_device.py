@@ -83,10 +83,18 @@ class CudaDevice:
         self._handle = driver.whole("cuDeviceGet", card.index)
         self._context = self._retain()
         self._pool = cupy.cuda.MemoryPool()
+        try:
+            self._begin()
+        except BaseException:
+            with contextlib.suppress(CudaError):
+                driver.call("cuDevicePrimaryCtxRelease_v2", self._handle)
+            raise
+
+    def _begin(self) -> None:
         with self._use():
-            self._stream = driver.handle("cuStreamCreate", NON_BLOCKING)
-            self._cupy_stream = cupy.cuda.Stream.from_external(_StreamOf(self._stream))
-            major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+            self._stream = self._driver.handle("cuStreamCreate", NON_BLOCKING)
+            self._cupy_stream = self._cupy.cuda.Stream.from_external(_StreamOf(self._stream))
+            major = self._cupy.cuda.runtime.runtimeGetVersion() // 1000
             self._workspace = self._from_pool(WORKSPACE_BYTES)
             self._blas = Blas(find_cublas(major), self._stream, self._workspace.address)
 

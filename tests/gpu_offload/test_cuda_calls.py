@@ -8,7 +8,7 @@ import gc
 import numpy as np
 import pytest
 
-from halfbyte.errors import ResourceError
+from halfbyte.errors import ConfigError, ResourceError
 from halfbyte.gpu_offload import cuda_card, cuda_device
 from halfbyte.gpu_offload.cubin_cache import Cubin
 from halfbyte.gpu_offload.cuda_card import require_driver
@@ -185,3 +185,16 @@ def test_closing_lets_go_once(opened):
     assert library.contexts == []
     with pytest.raises(AssertionError, match="closed"):
         device.synchronize()
+
+
+def test_a_device_that_does_not_begin_lets_go_of_the_card(opened, monkeypatch):
+    def missing(name: str) -> None:
+        raise OSError(f"{name}: cannot open")
+
+    device, library = opened
+    monkeypatch.undo()
+    monkeypatch.setattr(cuda_device, "CubinCompiler", FakeCompiler)
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    with pytest.raises(ConfigError, match=r"cuBLAS of CUDA 13 does not load .*cuda12"):
+        cuda_device.CudaDevice(FakeCupy, device._driver, device._card)
+    assert library.calls[-1] == "cuDevicePrimaryCtxRelease_v2"

@@ -97,3 +97,17 @@ def test_libraries_that_do_not_load_are_told(monkeypatch):
     modules(monkeypatch, error=ImportError("libnvrtc.so.13: cannot open\nand more"))
     with pytest.raises(ConfigError, match=r"does not load \(libnvrtc.so.13: cannot open\)"):
         require_cupy(fake_driver()[0])
+
+
+@pytest.mark.parametrize("error", [RuntimeError(), AttributeError("no bool"), SyntaxError("invalid syntax")], ids=str)
+def test_half_of_a_cupy_does_not_load_whatever_it_raises(monkeypatch, error):
+    modules(monkeypatch, error=error)
+    with pytest.raises(ConfigError, match=rf"does not load \({str(error) or 'RuntimeError'}\).*cuda12"):
+        require_cupy(fake_driver()[0])
+
+
+def test_a_cupy_too_old_for_us_is_told_before_the_card_is_touched(monkeypatch):
+    modules(monkeypatch)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(MemoryPool=None)))
+    with pytest.raises(ConfigError, match=r"does not load .*Stream"):
+        require_cupy(fake_driver()[0])
