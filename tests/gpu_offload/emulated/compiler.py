@@ -179,6 +179,9 @@ def libraries(kernels: list[str], more: tuple[Path, ...] = ()) -> tuple[list[Pat
     notes = {k: base / digest_of(file_key(file_of(k, more)).encode(), k.encode()) for k in kernels}
     wanted = sorted(k for k in kernels if not (notes[k].is_file() and (base / notes[k].read_text()).is_file()))
     if wanted:
+        # A file that was edited since it was last looked at is compiled as it is now, and must be named so.
+        file_key.cache_clear()
+        notes = {k: base / digest_of(file_key(file_of(k, more)).encode(), k.encode()) for k in kernels}
         name = digest_of(*(notes[k].name.encode() for k in wanted)) + ".so"
         build(wanted, more, base / name)
         for k in wanted:
