@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,7 +45,10 @@ class Assembly:
         self.most = largest_step(program, max_tokens, max_seqs)
         experts = matrices_of(program)
         self._matrices = {name: weights[name] for name in experts}
-        self.packed = pack_all(self._matrices, device, progress, experts)
+        packed = pack_all(self._matrices, device, progress, experts)
+        self._buffers: list[Buffer] = [matrix.buffer for matrix in packed.values() if matrix.buffer]
+        # Calls refer to matrices and to each other, and live until somebody collects garbage: they hold no memory.
+        self.packed = {name: replace(matrix, buffer=None) for name, matrix in packed.items()}
         self.pages = KvPages(device, program.kv_layers, n_pages, kv)
         layout = self.pages.layout
         target = Target(device.multiprocessors, device.shared_bytes, context, layout.page_bytes, layout)
@@ -54,12 +58,13 @@ class Assembly:
         adapters = 1 + max((op.adapter for op in program.ops if isinstance(op, AddScaled)), default=-1)
         capacity = Capacity(max_tokens, self.most.sequences, max(n_pages, -(-context // 16)), adapters)
         self.steps: dict[Kind, StepImage] = {kind: StepImage(device, capacity) for kind in KINDS}
-        self._buffers: list[Buffer] = []
         memory = self._memory([modes.decode])
         self.decode = self._mode(modes.decode, self.steps["decode"], memory)
         memory = self._memory(modes.prompts)
         self._prompts = [self._mode(one, self.steps["prompt"], memory) for one in modes.prompts]
         self.leaving = [self._made(stage) for stage in stages]
+        self.facts = self._facts()
+        """For people."""
 
     def _memory(self, lowered: Sequence[Lowered]) -> tuple[int, int]:
         """Room for the values and the scratch of modes that never run at the same time; scratch begins as zeros."""
@@ -103,8 +108,7 @@ class Assembly:
             return self.decode
         return self._prompts[len(group.batch.ids) > BYTES_PROMPT]
 
-    def info(self) -> dict[str, str | int]:
-        """Facts for people."""
+    def _facts(self) -> dict[str, str | int]:
         families = sorted({matrix.family.name.lower() for matrix in self.packed.values()})
         return {
             "backend": "cuda",
@@ -124,6 +128,7 @@ class Assembly:
         return sum(n * packed[name].n_bytes for name, n in count.items())
 
     def release(self) -> None:
-        """Let go of all memory."""
+        """Let go of all memory, whoever still holds this; nothing but facts may be asked for afterwards."""
         self._buffers.clear()
+        del self.pages, self.steps, self.decode, self._prompts, self._constants
         self.device.close()

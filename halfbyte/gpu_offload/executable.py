@@ -242,7 +242,7 @@ class GpuExecutable:
 
     def info(self) -> dict[str, str | int]:
         """Facts for people."""
-        return self._assembly.info()
+        return self._assembly.facts
 
     def _check_open(self) -> None:
         if self._closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..model.backend import OwnsLogits, Place, Span, StagedExecutable
 from ..model.pieces import Pieces
-from ..model.program import StepBatch
+from ..model.program import AddScaled, Program, StepBatch
 from .sampling.candidates import Best
 
 OF_ALL = ("backend", "gpu", "isa", "threads")
@@ -65,13 +66,14 @@ class HybridExecutable:
         self.page_bytes = sum(side.page_bytes for side in self._sides.values())
         self._owner = next(place for place, share in pieces.shares.items() if share.program.logits)
         self._home = {name: place for place, share in pieces.shares.items() for name in share.program.taps()}
+        self._adapters = {place: _adapters(share.program) for place, share in pieces.shares.items()}
         self._turns = [self._turn(index) for index in range(len(pieces.order))]
         self._logits: NDArray[np.float32] | None = None
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
         for place, side in self._sides.items():
-            side.begin(batch, logits if place == self._owner else None)
+            side.begin(self._known(batch, place), logits if place == self._owner else None)
         for place, number, arriving in self._turns:
             for name in arriving:
                 np.copyto(self._sides[place].receive(name), self._sides[self._home[name]].sent(name))
@@ -79,6 +81,12 @@ class HybridExecutable:
         for side in self._sides.values():
             side.finish()
         self._logits = logits
+
+    def _known(self, batch: StepBatch, place: Place) -> StepBatch:
+        """Without the last adapters, if a side has nothing of them."""
+        if batch.adapter_scales is None:
+            return batch
+        return replace(batch, adapter_scales=batch.adapter_scales[:, : self._adapters[place]])
 
     def logits_memory(self, rows: int, vocab_size: int) -> NDArray[np.float32]:
         """Of the side that makes them."""
@@ -193,3 +201,8 @@ class HybridExecutable:
         self._chooser.close()
         if self._device is not None:
             self._device.close()
+
+
+def _adapters(program: Program) -> int:
+    """One more than the largest number of an adapter."""
+    return 1 + max((op.adapter for op in program.ops if isinstance(op, AddScaled)), default=-1)

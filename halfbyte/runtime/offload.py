@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import traceback
 from dataclasses import dataclass, replace
 
 from ..errors import HalfbyteError, ResourceError
@@ -99,6 +100,9 @@ class Offload:
             try:
                 gpu = build_gpu(offload.pieces.shares["gpu"], offload.job, self.device)
             except ResourceError as error:
+                # What the attempt took is held by its frames, and those by whoever keeps the error.
+                traceback.clear_frames(error.__traceback__)
+                gc.collect()
                 if job.config.gpu_layers != "auto" or error.needed is None:
                     self.device.close()
                     raise
@@ -108,7 +112,6 @@ class Offload:
                 raise
             else:
                 return offload._with(gpu)
-            gc.collect()  # what a failed attempt took is held by its traceback until here
             offload = offload._with_fewer(short, why)
         self.device.close()
         return build_cpu(offload.job)

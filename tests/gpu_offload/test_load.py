@@ -131,6 +131,26 @@ def test_adapters_work_on_both_sides(paths, devices, tmp_path):
     assert far(without, plain) < CLOSE
 
 
+def test_a_side_may_have_nothing_of_the_last_adapter(paths, devices, tmp_path):
+    first = make_adapter(tmp_path / "a.gguf", {"blk.0.attn_q.weight": (64, 64)})
+    last = make_adapter(tmp_path / "b.gguf", {"blk.2.ffn_down.weight": (64, 128)})
+    for names in ([first, last], [last, first]):
+        chosen = {"adapters": [str(name) for name in names]}
+        with load(paths["llama"], **OPTIONS, **chosen) as llm:
+            expected = llm.logits(SHORT)
+        with load(paths["llama"], **OPTIONS, **chosen, gpu_layers=1) as llm:
+            assert far(llm.logits(SHORT), expected) < CLOSE
+
+
+@pytest.mark.parametrize("layers", [2, "all"])
+def test_guessed_tokens_change_no_answer(layers, paths, devices):
+    answers = []
+    for speculation in ("off", "ngram"):
+        with load(paths["llama"], **OPTIONS, gpu_layers=layers, speculation=speculation) as llm:
+            answers.append([llm.generate(SHORT, max_tokens=20, temperature=0).ids for _ in range(3)])
+    assert answers[0] == answers[1]
+
+
 def test_pages_of_both_sides_go_to_disk_and_come_back(paths, devices, tmp_path):
     options = OPTIONS | {"gpu_layers": 2, "disk_cache": tmp_path, "speculation": "off"}
     with load(paths["llama"], **options) as llm:
@@ -151,6 +171,27 @@ def test_a_lost_device_ends_requests_and_the_model_says_so(paths, devices):
         assert llm.info()["running"] == 0
     with load(paths["llama"], **OPTIONS, gpu_layers=2) as llm:
         assert llm.generate(SHORT, max_tokens=3).ids
+
+
+def test_memory_is_given_back_whoever_keeps_the_model_or_the_error(paths, devices, monkeypatch):
+    def used():
+        return devices.settings["budget"] - devices.opened[-1].free_bytes()
+
+    llm = load(paths["llama"], **OPTIONS, gpu_layers=2)
+    llm.generate(SHORT, max_tokens=2)
+    assert used()
+    llm.close()
+    assert used() == 0
+    assert llm.info()["gpu_layers"] == "2 of 3"
+    monkeypatch.setattr(
+        offload, "device_bytes", lambda *given, **sizes: replace(device_bytes(*given, **sizes), buffers=0)
+    )
+    devices.settings["budget"] = 250_000
+    with pytest.raises(ResourceError) as found:
+        load(paths["llama"], **OPTIONS, gpu_layers="all")
+    assert found.value.needed
+    assert len(devices.opened) == 2
+    assert used() == 0
 
 
 def test_a_small_card_gets_what_fits(paths, devices):
