@@ -76,8 +76,7 @@ def _decode(low: Lowering, op: ir.Attention) -> None:
         Scratch(lambda sizes: 4 * sizes.tokens * (groups + 1), "attention counts"),
     )
 
-    scaled = bool({at.types.keys, at.types.values} - {"f16", "f32"})
-    resident = 3 if k_units <= 2 and v_units == 1 and not scaled else 2  # as `RESIDENT` in `attention_decode.cuh`
+    resident = 3 if k_units <= 2 and v_units == 1 else 2  # blocks of a multiprocessor, for which registers suffice
 
     def grid(sizes: Sizes) -> tuple[int, int, int]:
         return min(resident * low.target.multiprocessors, sizes.tokens * groups * room), 1, 1

@@ -76,7 +76,7 @@ struct Shape {
 struct Task {
     const Shape &shape;
     const Results &results;
-    const Work &work;
+    Work work;
     Left left;
     i32 *count;
 
@@ -114,23 +114,10 @@ struct Task {
     }
 };
 
-WORD Task task_of(const Shape &shape, const Results &results, const Work &work, i64 room, float *left, i32 *counts) {
-    const i64 place = i64(work.token) * shape.groups() + work.group, columns = 4 * shape.quads();
-    const i64 records = room * min(8, shape.shared());
-    float *own = left + place * records * (columns + 2);
-    const Left parts = {own, (Weight *)(own + records * columns), shape.heads_of(work.group), int(columns)};
-    return {shape, results, work, parts, counts + work.token * (shape.groups() + 1) + work.group};
-}
-
-// Blocks that are on a multiprocessor at once; grids are no larger.
-template <class Keys, class Values, int K_UNITS, int V_UNITS>
-constexpr int RESIDENT = K_UNITS <= 2 && V_UNITS == 1 && !Keys::SCALED && !Values::SCALED ? 3 : 2;
-
 // `most` chunks a token, or one more. For each token and group, `left` has `room` chunks of up to eight heads, of whole
 // quads of channels, with a weight each; `counts` has zeros for a token's groups, and one more. `scale` and `softcap` give exponents of two.
 template <class Keys, class Values, int K_UNITS, int V_UNITS>
-__global__ void __launch_bounds__(128, RESIDENT<Keys, Values, K_UNITS, V_UNITS>)
-attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
+__global__ void attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 page_bytes, i64 keys_at,
                                  i64 values_at, float *rows, i64 stride, u8 *planes, Record *plane_records, u16 *halves,
                                  float *half_scales, i64 together, i64 heads,
                                  i64 kv_heads, i64 key_size, i64 value_size, float scale, float softcap, i64 window,
@@ -147,7 +134,6 @@ attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 
     // No kernel writes the step: it was there before the first one began. Nor does one of this step write to pages
     // whose tokens all came before it, so that they are fetched while an earlier kernel is at work.
     Dealer dealer = {step, window, causal, most, shape.groups()};
-    __shared__ Work held; // what is under way, while the next piece is prepared
     Work work;
     Walker walk;
     walk.kv = {pages, u32(page_bytes), keys_at, values_at, int(key_size), int(value_size)};
@@ -161,20 +147,22 @@ attention_decode(const Step *step, const float *q, i64 q_stride, u8 *pages, i64 
     wait_for_previous();
     if (more && !old) walk.start();
     while (more) {
-        if (threadIdx.x == 0) held = work;
-        const int heads_here = shape.heads_of(work.group), end = work.end;
-        const float *x = q + work.token * q_stride + shape.first_head(work.group) * key_size;
-        const float power = place_queries<K_UNITS, Walker::WARPS>(queries, x, heads_here, int(key_size));
+        const i64 place = i64(work.token) * shape.groups() + work.group, columns = 4 * shape.quads();
+        const i64 records = room * min(8, shape.shared());
+        float *own = left + place * records * (columns + 2);
+        const Left parts = {own, (Weight *)(own + records * columns), shape.heads_of(work.group), int(columns)};
+        const Task task = {shape, results, work, parts, counts + work.token * (shape.groups() + 1) + work.group};
+        const float *x = q + work.token * q_stride + task.first_head() * key_size;
+        const float power = place_queries<K_UNITS, Walker::WARPS>(queries, x, task.heads(), int(key_size));
         __syncthreads();
-        const Task task = task_of(shape, results, held, room, left, counts);
-        float *row = memory;
-        for (int chunk = work.chunk; chunk < end; chunk++) {
+        float *row = memory + Finding::FLOATS;
+        for (int chunk = task.work.chunk; chunk < task.work.end; chunk++) {
             walk.clear();
             walk.run(walk.end_of(chunk), queries, {scale * power, softcap});
             row = memory + (chunk & 1 ? 0 : Finding::FLOATS); // all have read what was there of the chunk before
             const Finding found(memory + (chunk & 1 ? Finding::FLOATS : 0));
             found.put(walk, Values::SCALED);
-            if (chunk == end - 1) {
+            if (chunk == task.work.end - 1) {
                 // Loads of the next piece are under way while this one is gathered.
                 more = dealer.next(work);
                 if (more) walk.take(step, work, shape.parts), walk.start();

@@ -71,7 +71,6 @@ struct Left {
         const int BATCH = 8;
         float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
         weight = {NOTHING, 0.f};
-#pragma unroll 1
         for (int start = 0; start < chunks; start += BATCH) {
             Weight own[BATCH];
             uint4 part[BATCH];

@@ -56,11 +56,11 @@ template <class Keys, class Values, int K_UNITS, int V_UNITS> struct Walk {
     WORD void take(const Step *step, const Work &work, int parts) {
         table = step->page_table + i64(step->seq_of[work.token]) * step->max_pages;
         kv_head = work.group / parts, seen = work.seen;
-        const int first = max((seen.first() + work.chunk) * seen.length(), seen.begin) / 16;
+        const int first = max((seen.first() + work.chunk) * seen.length, seen.begin) / 16;
         page = first + ((warp() - first) & (WARPS - 1));
-        last = (min((seen.first() + work.end) * seen.length(), seen.end) - 1) / 16;
+        last = (min((seen.first() + work.end) * seen.length, seen.end) - 1) / 16;
     }
-    WORD int end_of(int chunk) const { return min((seen.first() + chunk + 1) * (seen.length() / 16), last + 1); }
+    WORD int end_of(int chunk) const { return min((seen.first() + chunk + 1) * seen.length / 16, last + 1); }
 
     WORD void start() {
         if (page > last) return;

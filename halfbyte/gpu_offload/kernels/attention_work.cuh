@@ -3,13 +3,12 @@
 #include <words.cuh>
 #include <step.cuh>
 
-// Positions [begin, end) that a token sees, in chunks of 64 << `shift` positions from multiples of that on. All of it follows
+// Positions [begin, end) that a token sees, in chunks of `length` positions from multiples of it on. All of it follows
 // from the token's place in its sequence, whatever else a step holds: so do the borders at which sums are cut.
 struct Seen {
-    int begin, end, shift;
-    WORD int length() const { return 64 << shift; }
-    WORD int first() const { return begin >> (6 + shift); }
-    WORD int chunks() const { return ((end - 1) >> (6 + shift)) - first() + 1; }
+    int begin, end, length;
+    WORD int first() const { return begin / length; }
+    WORD int chunks() const { return (end - 1) / length - first() + 1; }
 };
 
 // At most `most` + 1 chunks, each of a power of two of positions, 64 or more.
@@ -18,8 +17,8 @@ WORD Seen seen_by(const Step *step, i64 token, i64 window, i64 causal, i64 most)
     Seen seen;
     seen.end = causal ? position + 1 : step->seq_len[step->seq_of[token]];
     seen.begin = seen.end > window ? int(seen.end - window) : 0;
-    seen.shift = 0;
-    while (seen.length() * most < seen.end - seen.begin) seen.shift++;
+    seen.length = 64;
+    while (i64(seen.length) * most < seen.end - seen.begin) seen.length *= 2;
     return seen;
 }
 
@@ -38,7 +37,7 @@ struct Dealer {
     Seen seen;
 
     WORD Seen seen_of(int token) const { return seen_by(step, token, window, causal, most); }
-    WORD static int cost(const Seen &seen) { return seen.chunks() << seen.shift; } // of a group
+    WORD static int cost(const Seen &seen) { return seen.chunks() * (seen.length / 64); } // of a group
 
     WORD int cost_from(int base, int tokens) const {
         return base + lane() < tokens ? groups * cost(seen_of(base + lane())) : 0;
@@ -47,32 +46,29 @@ struct Dealer {
     // Finds where the share begins.
     WORD void begin() {
         const int tokens = step->tokens;
-        int own = cost_from(0, tokens), sum = sum_up_to_lane(own), all = 0, base = 0;
-        for (base = 32; base < tokens; base += 32) all += cost_from(base, tokens);
-        for (int mask = 16; tokens > 32 && mask; mask /= 2) all += shuffle_xor(all, mask);
-        all += shuffle(sum, 31);
+        int own = cost_from(0, tokens), all = own;
+        for (int base = 32; base < tokens; base += 32) all += cost_from(base, tokens);
+        for (int mask = 16; mask; mask /= 2) all += shuffle_xor(all, mask);
         const int share = (all - 1) / int(gridDim.x) + 1;
-        int start = int(min(i64(share) * blockIdx.x, i64(all)));
+        int start = int(min(i64(share) * blockIdx.x, i64(all))), base = 0, sum = own;
         left = min(share, all - start);
         if (left <= 0) return;
-        for (base = 0; start >= shuffle(sum, 31);) {
-            start -= shuffle(sum, 31), base += 32;
-            own = cost_from(base, tokens), sum = sum_up_to_lane(own);
+        while (true) {
+            for (int by = 1; by < 32; by *= 2) {
+                const int other = shuffle(sum, lane() - by);
+                sum += lane() >= by ? other : 0;
+            }
+            const int total = shuffle(sum, 31);
+            if (start < total) break;
+            start -= total, base += 32;
+            sum = own = cost_from(base, tokens);
         }
         const int source = __popc(__ballot_sync(0xffffffffu, sum <= start));
         start -= shuffle(sum - own, source);
         token = base + source, seen = seen_of(token);
-        const int each = cost(seen), round = (1 << seen.shift) - 1;
-        group = start / each, start -= group * each, chunk = (start + round) >> seen.shift;
-        left -= (chunk << seen.shift) - start;
-    }
-
-    WORD static int sum_up_to_lane(int sum) {
-        for (int by = 1; by < 32; by *= 2) {
-            const int other = shuffle(sum, lane() - by);
-            sum += lane() >= by ? other : 0;
-        }
-        return sum;
+        const int each = cost(seen), length = seen.length / 64;
+        group = start / each, chunk = (start % each + length - 1) / length;
+        left -= chunk * length - start % each;
     }
 
     // The next chunks of one token and group.
@@ -86,9 +82,9 @@ struct Dealer {
                 seen = seen_of(token);
             }
         }
-        const int round = (1 << seen.shift) - 1, n = min(seen.chunks() - chunk, (left + round) >> seen.shift);
+        const int length = seen.length / 64, n = min(seen.chunks() - chunk, (left + length - 1) / length);
         work = {token, group, chunk, chunk + n, seen};
-        left -= n << seen.shift, chunk += n;
+        left -= n * length, chunk += n;
         return true;
     }
 };
