@@ -93,7 +93,7 @@ def file_key(path: Path) -> str:
     included = [
         name for name in re.findall(r"^#include <(.*?)>", content.decode(), re.MULTILINE) if name != "words.cuh"
     ]
-    return digest_of(emulator_key().encode(), content, *(file_key(KERNELS / name).encode() for name in included))
+    return digest_of(emulator_key().encode(), path.name.encode(), content, *(file_key(KERNELS / name).encode() for name in included))
 
 
 @functools.cache
@@ -173,17 +173,25 @@ def run_compiler(target: Path, *arguments: str) -> None:
     os.replace(made, target)
 
 
+def notes_of(kernels: list[str], more: tuple[Path, ...]) -> dict[str, Path]:
+    """The small file of each kernel, named by what its kernel file is now."""
+    base = folder()
+    return {k: base / digest_of(file_key(file_of(k, more)).encode(), k.encode()) for k in kernels}
+
+
 def libraries(kernels: list[str], more: tuple[Path, ...] = ()) -> tuple[list[Path], int]:
     """Libraries that together have all `kernels`, and how many of them were compiled for it."""
     base = folder()
-    notes = {k: base / digest_of(file_key(file_of(k, more)).encode(), k.encode()) for k in kernels}
+    notes = notes_of(kernels, more)
     wanted = sorted(k for k in kernels if not (notes[k].is_file() and (base / notes[k].read_text()).is_file()))
     if wanted:
         # A file that was edited since it was last looked at is compiled as it is now, and must be named so.
         file_key.cache_clear()
-        notes = {k: base / digest_of(file_key(file_of(k, more)).encode(), k.encode()) for k in kernels}
+        notes = notes_of(kernels, more)
         name = digest_of(*(notes[k].name.encode() for k in wanted)) + ".so"
         build(wanted, more, base / name)
+        file_key.cache_clear()
+        assert notes == notes_of(kernels, more), "kernels were edited while they were compiled: run the tests again"
         for k in wanted:
             write(notes[k], name.encode())
     return sorted({base / note.read_text() for note in notes.values()}), len(wanted)
