@@ -93,7 +93,9 @@ def file_key(path: Path) -> str:
     included = [
         name for name in re.findall(r"^#include <(.*?)>", content.decode(), re.MULTILINE) if name != "words.cuh"
     ]
-    return digest_of(emulator_key().encode(), path.name.encode(), content, *(file_key(KERNELS / name).encode() for name in included))
+    return digest_of(
+        emulator_key().encode(), path.name.encode(), content, *(file_key(KERNELS / name).encode() for name in included)
+    )
 
 
 @functools.cache
