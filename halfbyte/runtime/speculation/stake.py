@@ -23,9 +23,9 @@ class Stake:
         self._steps = START
 
     def allows(self, steps: NDArray[np.float64]) -> int:
-        """How many of `steps`, from the first on, may each be put at risk."""
+        """How many of `steps`, from the first on, may each be put at risk: at least the first, which has no drafts."""
         beyond = steps > self._steps
-        return int(beyond.argmax()) if beyond.any() else len(steps)
+        return max(int(beyond.argmax()), 1) if beyond.any() else len(steps)
 
     def note(self, won: float) -> None:
         """Record a step that won or cost `won` steps."""
