@@ -35,6 +35,8 @@ from .cuda_recording import CudaRecording, capture
 from .device import Launch, Product
 
 SHARED_WITHOUT_ASKING = 48 << 10
+OWN_WORK_BYTES = 256 << 20
+"""What graphs and kernels take of a card's memory at most, about: the driver does not say how much it lacks."""
 
 
 def open_device() -> CudaDevice:
@@ -130,7 +132,8 @@ class CudaDevice:
         if error.code in OUR_MISTAKES:
             raise AssertionError(str(error)) from error
         if error.code == OUT_OF_MEMORY:
-            raise ResourceError(f"{self.name} has no memory left for its own work ({error})") from error
+            message = f"{self.name} has no memory left for its own work ({error})"
+            raise ResourceError(message, needed=OWN_WORK_BYTES, free=0) from error
         self._lost = f"{self.name} was lost ({error}); load the model again"
         raise ResourceError(self._lost) from error
 

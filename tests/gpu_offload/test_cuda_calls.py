@@ -116,6 +116,18 @@ def test_a_lost_device_says_so_at_every_later_call(opened):
     device.close()
 
 
+def test_a_card_without_memory_for_its_own_work_is_not_lost(opened):
+    """With figures, so that "auto" takes fewer layers."""
+    device, library = opened
+    library.codes["cuLaunchKernelEx"] = 2
+    with pytest.raises(ResourceError, match="no memory left for its own work") as raised:
+        device.launch(Launch("kernel", (1, 1, 1), 32, ()))
+    assert raised.value.needed == cuda_device.OWN_WORK_BYTES
+    assert raised.value.free == 0
+    library.codes.clear()
+    device.synchronize()
+
+
 def test_a_wrong_launch_is_our_mistake_and_loses_nothing(opened):
     device, library = opened
     library.codes["cuLaunchKernelEx"] = 1
