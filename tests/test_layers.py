@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": {"runtime"},
     "cli": BELOW_RUNTIME | {"hub", "runtime", "tools", "server"},
 }
-SHARED = {"errors", "registry", "_version"}  # below every folder
+SHARED = {"errors", "registry", "code_file", "_version"}  # below every folder
 
 NUMPY = {"numpy"}
 MAY_USE: dict[str, set[str]] = {

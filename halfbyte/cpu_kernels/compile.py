@@ -10,9 +10,9 @@ import importlib
 import sys
 from pathlib import Path
 
+from ..code_file import write_code
 from .isa import ISAS
 from .kernels import module_of
-from .object_cache import write_object
 
 
 def main(isa: str, folder: str, *kernels: str) -> None:
@@ -26,7 +26,7 @@ def main(isa: str, folder: str, *kernels: str) -> None:
         kernel = importlib.import_module(f".{module_of(name)}", __package__).KERNELS[name]
         kernel.__qualname__ = kernel.__name__ = name  # numba names symbols by it: one name, one kernel
         symbol, code, _ = compile_kernel(kernel)
-        write_object(Path(folder) / f"{name}.o", symbol, code)
+        write_code(Path(folder) / f"{name}.o", symbol, code)
         sys.stdout.write(f"{name}\n")
         sys.stdout.flush()
 

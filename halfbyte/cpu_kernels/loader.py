@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..code_file import read_code
 from ..errors import ResourceError
 from ..model.backend import Progress
 from .isa import Isa, target
-from .object_cache import folder_for, read_object
+from .object_cache import folder_for
 
 _NEVER_REACHED = (
     "numba_gil_ensure",
@@ -50,7 +51,7 @@ class LoadedKernels:
 def _add(engine: Any, path: Path) -> str:
     import llvmlite.binding as llvm
 
-    found = read_object(path)
+    found = read_code(path)
     if found is None:
         raise ResourceError(f"the compiled kernel {path} vanished or is damaged; start again to compile it anew")
     symbol, code = found
@@ -76,7 +77,7 @@ def _engine() -> Any:
 def _compile_missing(isa: Isa, names: Sequence[str], progress: Progress | None) -> int:
     """Compile what the cache lacks, in as many processes as there are cores; returns how many kernels that were."""
     folder = folder_for(isa)
-    missing = [name for name in names if read_object(folder / f"{name}.o") is None]
+    missing = [name for name in names if read_code(folder / f"{name}.o") is None]
     if not missing:
         return 0
     if progress:

@@ -1,7 +1,6 @@
 """Object code of kernels on disk, good for exactly one CPU, one compiler and one state of the sources.
 
-A file is a checksum, the entry point's symbol and the object code. It is written to a temporary name and renamed, so a
-reader sees a whole one or none; a damaged one counts as absent and is compiled again.
+What a file says of its code is the entry point's symbol; a damaged one is compiled again.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ import functools
 import hashlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from .._version import __version__
-from ..errors import ResourceError
 from .isa import Isa, target
 
 
@@ -48,36 +45,3 @@ def _key(isa: Isa) -> str:
     # A release of numba works with one llvmlite only, and asking for its own version costs as much as a small model.
     digest.update(repr((__version__, llvmlite.__version__, isa.name, target(isa), sys.platform)).encode())
     return digest.hexdigest()[:20]
-
-
-def write_object(path: Path, symbol: str, code: bytes) -> None:
-    """Store one kernel; raises `ResourceError` where the disk is full or the folder cannot be written."""
-    body = symbol.encode() + b"\n" + code
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(body).digest() + body)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise ResourceError(
-            f"cannot keep a compiled kernel in {path.parent}: {error.strerror}; "
-            "free some space or point HALFBYTE_KERNEL_CACHE to a folder that can be written"
-        ) from error
-
-
-def read_object(path: Path) -> tuple[str, bytes] | None:
-    """Symbol and object code, or None where there is no sound file."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    checksum, body = data[:32], data[32:]
-    if hashlib.sha256(body).digest() != checksum:
-        return None
-    symbol, _, code = body.partition(b"\n")
-    return symbol.decode(), code

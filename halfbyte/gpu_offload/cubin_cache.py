@@ -1,19 +1,16 @@
 """Compiled kernels on disk, good for exactly one architecture, one compiler and one state of the sources.
 
-A file is a checksum, a line of JSON with the symbol of each kernel, and the machine code. It is written to a temporary
-name and renamed, so a reader sees a whole one or none; a damaged one counts as absent and is compiled again.
+What a file says of its code is JSON with the symbol of each kernel; a damaged one is compiled again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ResourceError
+from ..code_file import read_code, write_code
 
 
 @dataclass(frozen=True)
@@ -39,32 +36,10 @@ def cache_root() -> Path:
 
 def write_cubin(path: Path, cubin: Cubin) -> None:
     """Store a file; raises `ResourceError` where the disk is full or the folder cannot be written."""
-    body = json.dumps(cubin.symbols).encode() + b"\n" + cubin.code
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(body).digest() + body)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise ResourceError(
-            f"cannot keep a compiled kernel in {path.parent}: {error.strerror}; "
-            "free some space or point HALFBYTE_KERNEL_CACHE to a folder that can be written"
-        ) from error
+    write_code(path, json.dumps(cubin.symbols), cubin.code)
 
 
 def read_cubin(path: Path) -> Cubin | None:
     """What a file holds, or None where there is no sound one."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    checksum, body = data[:32], data[32:]
-    if hashlib.sha256(body).digest() != checksum:
-        return None
-    header, _, code = body.partition(b"\n")
-    return Cubin(json.loads(header), code)
+    found = read_code(path)
+    return None if found is None else Cubin(json.loads(found[0]), found[1])

@@ -12,6 +12,7 @@ from .grids import columns_of, warps_for
 from .linear_shape import THREADS, WARPS, TileShape
 from .lower import Lowering
 from .routed import TILE_ROWS, most_tiles, most_tokens, places_scratch, plan_scratch, sources_scratch
+from .together import together
 
 
 def _route(low: Lowering, op: ir.MoeRoute) -> None:
@@ -38,26 +39,9 @@ def _dispatch(low: Lowering, op: ir.Dispatch) -> None:
 
 def _expert_linear(low: Lowering, op: ir.ExpertLinear) -> None:
     if low.multiplies_bytes(op):
-        _by_bytes(low, _together(low, op))
+        _by_bytes(low, together(low, op, 2))
     else:
         _by_floats(low, op)
-
-
-def _together(low: Lowering, op: ir.ExpertLinear) -> list[ir.ExpertLinear]:
-    """The product, and one more of the same rows with matrices of the same family."""
-    family = low.packed[op.weight].family
-    others = [
-        other
-        for other in low.readers(op.x)
-        if isinstance(other, ir.ExpertLinear)
-        and other is not op
-        and not low.is_done(other)
-        and low.in_walk(other)
-        and low.packed[other.weight].family == family
-    ]
-    for other in others[:1]:
-        low.done(other)
-    return [op, *others[:1]]
 
 
 def _matrix(low: Lowering, op: ir.ExpertLinear) -> tuple[Operand, ...]:

@@ -13,6 +13,7 @@ from .dequantize import dequantizing
 from .linear_shape import SEGMENTS, THREADS
 from .lower import Lowering
 from .own_rows import own_norm, shape_of
+from .together import together
 
 FLOAT_TOKENS = (1, 4)
 """Tokens that a block of `linear_floats` takes."""
@@ -23,7 +24,8 @@ def _linear(low: Lowering, op: ir.Linear) -> None:
     if low.multiplies_halves(op):
         _by_library(low, op)
     elif low.multiplies_bytes(op):
-        _by_bytes(low, _together(low, op))
+        # Sums are added in the first alone.
+        _by_bytes(low, together(low, op, SEGMENTS, lambda other: _residual_of(low, other) is None))
     else:
         _by_floats(low, op)
 
@@ -38,25 +40,6 @@ def _residual_of(low: Lowering, op: ir.Linear) -> ir.Add | None:
 
 def _other(add: ir.Add, op: ir.Linear) -> str:
     return add.b if add.a == op.out else add.a
-
-
-def _together(low: Lowering, op: ir.Linear) -> list[ir.Linear]:
-    """Up to three products of the same rows with matrices of one family; sums are added in the first alone."""
-    family = low.packed[op.weight].family
-    others = [
-        other
-        for other in low.readers(op.x)
-        if isinstance(other, ir.Linear)
-        and other is not op
-        and not low.is_done(other)
-        and low.in_walk(other)
-        and low.packed[other.weight].family == family
-        and _residual_of(low, other) is None
-    ]
-    together = [op, *others[: SEGMENTS - 1]]
-    for other in together[1:]:
-        low.done(other)
-    return together
 
 
 def _bias(op: ir.Linear) -> Operand:

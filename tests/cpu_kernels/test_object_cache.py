@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from halfbyte.code_file import read_code, write_code
 from halfbyte.cpu_kernels import isa, loader, object_cache
-from halfbyte.cpu_kernels.object_cache import folder_for, read_object, write_object
+from halfbyte.cpu_kernels.object_cache import folder_for
 from halfbyte.errors import ResourceError, UnsupportedError
 from tests.cpu_kernels.kernel_sets import DETECTED
 
@@ -26,14 +27,14 @@ def cache(tmp_path, monkeypatch):
 def stored():
     """Symbol and code of a kernel from the user's own cache."""
     loader.LoadedKernels(ISA, [SMALL])
-    return read_object(folder_for(ISA) / f"{SMALL}.o")
+    return read_code(folder_for(ISA) / f"{SMALL}.o")
 
 
 @pytest.fixture
 def path(cache, stored):
     """That kernel in a cache that holds nothing else."""
     target = folder_for(ISA) / f"{SMALL}.o"
-    write_object(target, *stored)
+    write_code(target, *stored)
     assert target.is_relative_to(cache)
     return target
 
@@ -52,7 +53,7 @@ def compilations(monkeypatch):
 
 
 def test_what_is_written_is_read(path, stored):
-    assert read_object(path) == stored
+    assert read_code(path) == stored
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -74,7 +75,7 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", list(DAMAGES))
 def test_a_damaged_file_counts_as_absent(path, damage):
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    assert read_object(path) is None
+    assert read_code(path) is None
 
 
 def test_a_damaged_file_is_compiled_anew(path, stored):
@@ -83,7 +84,7 @@ def test_a_damaged_file_is_compiled_anew(path, stored):
     kernels = loader.LoadedKernels(ISA, [SMALL], lambda *now: told.append(now))
     assert kernels.compiled == 1
     assert told == [("compile", 0, 1), ("compile", 1, 1)]
-    assert read_object(path) is not None
+    assert read_code(path) is not None
     assert kernels.addresses[SMALL] != 0
 
 
@@ -98,7 +99,7 @@ def test_a_compiler_that_writes_nothing_is_told(path, compilations):
 def test_a_folder_that_cannot_be_written_is_told(cache, monkeypatch):
     cache.write_text("a file where the folder should be")
     with pytest.raises(ResourceError, match=r"cannot keep a compiled kernel in .*point HALFBYTE_KERNEL_CACHE"):
-        write_object(folder_for(ISA) / "x.o", "x", b"")
+        write_code(folder_for(ISA) / "x.o", "x", b"")
     with pytest.raises(ResourceError, match=r"compiling kernels for .* failed: cannot keep a compiled kernel"):
         loader.LoadedKernels(ISA, [SMALL])
 
@@ -110,7 +111,7 @@ def test_a_full_disk_leaves_no_half_file(path, stored, monkeypatch):
     path.unlink()
     monkeypatch.setattr(object_cache.os, "replace", full)
     with pytest.raises(ResourceError, match="No space left on device; free some space"):
-        write_object(path, *stored)
+        write_code(path, *stored)
     assert os.listdir(path.parent) == []
 
 
@@ -153,7 +154,7 @@ def test_two_processes_that_fill_one_cache_at_once_both_get_sound_kernels(cache)
     both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate()[0] for process in both] == ["loaded", "loaded"]
     assert sorted(file.name for file in folder_for(ISA).iterdir()) == ["add.o", f"{SMALL}.o"]
-    assert all(read_object(file) is not None for file in folder_for(ISA).iterdir())
+    assert all(read_code(file) is not None for file in folder_for(ISA).iterdir())
 
 
 def test_loading_needs_no_compiler(path):
