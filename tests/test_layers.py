@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hub": set(),
     "runtime": BELOW_RUNTIME | {"hub"},
     "tools": {"quant", "formats", "cpu_kernels", "model", "text", "hub", "runtime"},
-    "server": {"runtime"},
+    "server": {"runtime", "text"},
     "cli": BELOW_RUNTIME | {"hub", "runtime", "tools", "server"},
 }
 SHARED = {"errors", "registry", "code_file", "_version"}  # below every folder
@@ -38,9 +38,9 @@ MAY_USE: dict[str, set[str]] = {
     "model": NUMPY,
     "text": NUMPY | {"tokenizers", "sentencepiece", "jinja2", "markupsafe"},
     "hub": {"huggingface_hub", "platformdirs"},
-    "runtime": NUMPY,
+    "runtime": NUMPY | {"llguidance"},
     "tools": NUMPY | {"safetensors", "tokenizers", "sentencepiece", "torch"},
-    "server": NUMPY,
+    "server": NUMPY | {"starlette", "uvicorn", "prometheus_client"},
     "cli": NUMPY | {"rich", "prompt_toolkit", "platformdirs"},
 }
 

@@ -1,0 +1,1 @@
+"""A loaded model behind OpenAI's HTTP interface, and a page to talk with it."""
