@@ -36,3 +36,11 @@ def device() -> Iterator[Device]:
         made = EmulatedDevice(order=7)  # a random one: fewer mistakes stay hidden than in a plain one
     yield made
     made.close()
+
+
+@pytest.fixture
+def emulated(device: Device) -> EmulatedDevice:
+    """The same device where one can say in which order its threads run."""
+    if not isinstance(device, EmulatedDevice):
+        pytest.skip("a real device runs its threads as it likes")
+    return device

@@ -29,11 +29,11 @@ def test_halves_are_the_files_weights_rounded_once(device, name):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_threads_may_run_in_any_order(device, monkeypatch, order):
+def test_threads_may_run_in_any_order(emulated, monkeypatch, order):
     weight = random_weight("q6_k", 20, 512)
-    matrix = pack_all({"w": weight}, device, None)["w"]
-    monkeypatch.setattr(device, "order", order)
-    assert np.array_equal(halves_of(device, matrix, 0, 20), weight.decode().astype(np.float16))
+    matrix = pack_all({"w": weight}, emulated, None)["w"]
+    monkeypatch.setattr(emulated, "order", order)
+    assert np.array_equal(halves_of(emulated, matrix, 0, 20), weight.decode().astype(np.float16))
 
 
 @pytest.mark.parametrize(("first", "count"), [(0, 16), (16, 20), (5, 3), (5, 40), (49, 1)])

@@ -74,10 +74,10 @@ def test_rows_are_those_of_the_file_scaled_once(device, name):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_threads_may_run_in_any_order(device, monkeypatch, order):
+def test_threads_may_run_in_any_order(emulated, monkeypatch, order):
     weight = random_weight("q4_k", 50, 512)
-    monkeypatch.setattr(device, "order", order)
-    made = OneOp(device, ir.Embed("table", "x", scale=3.0), weight, ("rows", "halves", "half_scales")).rows()
+    monkeypatch.setattr(emulated, "order", order)
+    made = OneOp(emulated, ir.Embed("table", "x", scale=3.0), weight, ("rows", "halves", "half_scales")).rows()
     assert np.array_equal(made[: len(IDS)], weight.format.decode(weight.data[IDS]) * np.float32(3))
 
 

@@ -121,10 +121,10 @@ def test_few_rows_are_asked_for(device, model):
 
 
 @pytest.mark.parametrize("order", [1, 5])
-def test_whichever_thread_comes_first(device, model, order):
+def test_whichever_thread_comes_first(emulated, model, order):
     """Backwards, and in a random order: every bit is the same."""
     made, found = model("gpt-oss", weights="mxfp4", n_layers=1), []
-    for one in (device, EmulatedDevice(order=order)):
+    for one in (emulated, EmulatedDevice(order=order)):
         runner = build(one, made)
         found.append(logits_of(runner, [50, 16, 1, 3]))
         runner.close()

@@ -41,10 +41,10 @@ def test_packed_weights_are_the_files_to_the_bit(device, name, rows):
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("name", ["q5_k", "q4_1", "iq1_m"])
-def test_threads_may_run_in_any_order(device, monkeypatch, name, order):
+def test_threads_may_run_in_any_order(emulated, monkeypatch, name, order):
     weight = random_weight(name, 20, odd_columns(name))
-    monkeypatch.setattr(device, "order", order)
-    same(values_of(device, pack_all({"w": weight}, device, None)["w"])[0], weight.decode())
+    monkeypatch.setattr(emulated, "order", order)
+    same(values_of(emulated, pack_all({"w": weight}, emulated, None)["w"])[0], weight.decode())
 
 
 @pytest.mark.parametrize("name", ["q4_0", "q4_k", "iq3_s", "q1_0"])
