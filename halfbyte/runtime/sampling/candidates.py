@@ -33,7 +33,7 @@ Numbers = list[float] | NDArray[np.floating[Any]]
 class Candidates(NamedTuple):
     """Tokens that can still be chosen: `ids` [n], `logits` [n].
 
-    At first `ranked` is False: all of them by id, with the row of logits f32[V] as the model wrote it, NaN and -inf
+    At first `ranked` is False: all of them by id, or `some`, with logits f32[n] as the model wrote them, NaN and -inf
     among them. Ranked ones stand best first, equals by id, are numbers, and the best is finite.
     """
 
@@ -45,6 +45,11 @@ class Candidates(NamedTuple):
     def of_row(cls, row: NDArray[np.float32]) -> Candidates:
         """The whole vocabulary; steps may write to `row`."""
         return cls(_all_ids(len(row)), row, ranked=False)
+
+    @classmethod
+    def some(cls, ids: NDArray[np.int32], row: NDArray[np.float32]) -> Candidates:
+        """Those that can matter, by ascending id; `row` stays as it is."""
+        return cls(ids, row[ids], ranked=False)
 
     @classmethod
     def best(cls, places: NDArray[np.int32], logits: NDArray[np.float32]) -> Candidates:
@@ -80,7 +85,7 @@ class Candidates(NamedTuple):
 
     def find(self, tokens: NDArray[np.integer[Any]]) -> tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]:
         """Which of the distinct `tokens` are candidates: their places in `tokens`, and their places here."""
-        if not self.ranked:
+        if self.ids is _all_ids(len(self.ids)):
             return np.arange(len(tokens)), tokens
         _, wanted, here = np.intersect1d(tokens, self.ids, assume_unique=True, return_indices=True)
         return wanted, here

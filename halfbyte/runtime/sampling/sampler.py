@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Sampler:
         self._steps = chain(params)
         self._writes = any(it is not None for it in (self._bias, self.window, self.repetitions))
         self.selects = self._selects()
-        self._best_decides = params.greedy and self.selects == 1
+        self._best_decides = params.greedy and self.selects == 1 and not self._writes
 
     def fork(self, seed: int | None = None) -> Sampler:
         """A copy that has seen the same tokens and goes its own way; with the same seed where none is given."""
@@ -87,8 +88,10 @@ class Sampler:
         return token
 
     def _start(self, logits: NDArray[np.float32], best: Best | None) -> Candidates:
-        if best is not None:
+        if best is not None and not self._writes:
             return Candidates.best(*best)
+        if best is not None:
+            return Candidates.some(reduce(np.union1d, self._written(), best[0]), logits)
         kept = self.params.logprobs is not None and self._writes
         return Candidates.of_row(logits.copy() if kept else logits)
 
@@ -101,13 +104,25 @@ class Sampler:
         if self.mirostat is not None:
             self.mirostat.accept(token)
 
+    def _written(self) -> list[NDArray[np.intp]]:
+        """Tokens whose logits the first steps change."""
+        biased = [] if self._bias is None else [self._bias.ids]
+        return biased if self.window is None else [*biased, self.window.ids]
+
     def _selects(self) -> int:
-        if self._bias is not None or self.mirostat is not None:
+        """The best that decide, and as many more as tokens may fall from among them."""
+        if self.mirostat is not None or self.repetitions is not None:
             return 0
-        if self.params.greedy and not self._steps:
-            return 1
-        top_k = self.params.top_k
-        return top_k if self._steps[:1] == [SAMPLERS["top_k"].run] and top_k <= MOST_SELECTED else 0
+        cutting = self._steps[1:] if self._steps[:1] == [SAMPLERS["penalties"].run] else self._steps
+        if self.params.greedy and not cutting:
+            most = 1
+        elif cutting[:1] == [SAMPLERS["top_k"].run]:
+            most = self.params.top_k
+        else:
+            return 0
+        most += 0 if self._bias is None else len(self._bias.ids)
+        most += 0 if self.window is None else self.window.length
+        return most if most <= MOST_SELECTED else 0
 
     def _choose(self, candidates: Candidates) -> int:
         if self._bias is not None:

@@ -18,7 +18,7 @@ class PenaltyWindow:
 
     def __init__(self, length: int, tokens: Iterable[int] = ()) -> None:
         assert length > 0
-        self._length = length
+        self.length = length
         self._recent: deque[int] = deque()
         self._place: dict[int, int] = {}
         self._ids = np.empty(length, np.intp)
@@ -45,7 +45,7 @@ class PenaltyWindow:
 
     def push(self, token: int) -> None:
         """Let `token` in and, where the window is full, the oldest one out."""
-        if len(self._recent) == self._length:
+        if len(self._recent) == self.length:
             self._drop(self._recent.popleft())
         self._recent.append(token)
         place = self._place.get(token)

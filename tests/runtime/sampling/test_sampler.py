@@ -143,15 +143,26 @@ def test_a_fork_goes_on_as_the_original_would_and_neither_disturbs_the_other(par
     [({}, 1), ({"temperature": 1}, 40), ({"temperature": 1, "top_k": 3, "typical_p": 0.5}, 3),
      ({"temperature": 1, "top_k": 256}, 256), ({"temperature": 1, "top_k": 257}, 0),
      ({"temperature": 1, "top_k": 0}, 0),
-     ({"temperature": 1, "mirostat": 2}, 0), ({"logit_bias": {1: 2.0}}, 0), ({"presence_penalty": 1.0}, 0),
+     ({"temperature": 1, "mirostat": 2}, 0), ({"logit_bias": {1: 2.0}}, 2), ({"presence_penalty": 1.0}, 65),
+     ({"logit_bias": {2: -math.inf}, "repeat_penalty": 1.5, "temperature": 1, "logprobs": 2}, 105),
+     ({"logit_bias": {7: 9.0, 2: -math.inf, 3: 0.25}, "temperature": 1, "top_k": 5}, 8),
+     ({"repeat_penalty": 1.5, "temperature": 1, "penalty_last_n": 300}, 140),
+     ({"presence_penalty": 1.0, "penalty_last_n": -1}, 101), ({"presence_penalty": 1.0, "dry_multiplier": 1.0}, 0),
+     ({"logit_bias": dict.fromkeys(range(255), 1.0)}, 256), ({"logit_bias": dict.fromkeys(range(256), 1.0)}, 0),
      ({"temperature": 1, "samplers": ["top_p", "top_k"]}, 0)],
 )  # fmt: skip
 def test_a_sampler_says_how_many_best_it_looks_at_and_takes_them_from_others(params, count):
     it = sampler([1], **params, seed=4)
     assert it.selects == count
-    for index in range(20 if count else 0):
+    for index in range(40 if count else 0):
         row = np.random.default_rng(index).standard_normal(300).astype(np.float32)
-        assert it.sample(row.copy(), index, SELECT(row, count)) == it.sample(row.copy(), index)
+        row = np.round(row * 2) / 2 if index % 2 else row  # many equals
+        given, found = row.copy(), it.sample(row.copy(), index)
+        logprobs = it.last_logprobs
+        assert it.sample(given, index, SELECT(row, count)) == found
+        assert it.last_logprobs == logprobs
+        assert np.array_equal(given, row), "a row whose best are known stays as it is"
+        it.accept(found)
 
 
 @pytest.mark.parametrize("params", STATEFUL)
