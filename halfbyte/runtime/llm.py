@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from os import PathLike
@@ -134,8 +135,7 @@ class LLM:
 
         Raises as `generate`.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_SAMPLES:
-            raise ConfigError(f"n must be a whole number from 1 to {MOST_SAMPLES}, not {n!r}", key="n")
+        _check_n(n)
         plan = self._plan(options)
         asks = [plan.sample(number).ask() for number in range(n)]
         requests = self._engine.submit_all(self._ids(prompt), asks)
@@ -180,6 +180,16 @@ class LLM:
         """`stream_chat` for asyncio."""
         ids, plan = self._chat(messages, options)
         return self._astart(ids, plan, Detokenizer(self.tokenizer))
+
+    async def astreams(self, prompt: Prompt, n: int, **options: Unpack[Options]) -> list[AsyncStream]:
+        """`n` answers to one prompt for asyncio, each a stream; see `samples`. Tokenizing holds up no other task."""
+        ids, plan = await asyncio.to_thread(lambda: (self._ids(prompt), self._plan(options)))
+        return self._astart_all(ids, plan, n, self._pieces)
+
+    async def astreams_chat(self, messages: Messages, n: int, **options: Unpack[ChatOptions]) -> list[AsyncStream]:
+        """`n` next messages for asyncio, each a stream; see `samples`. Rendering holds up no other task."""
+        ids, plan = await asyncio.to_thread(self._chat, messages, options)
+        return self._astart_all(ids, plan, n, lambda: Detokenizer(self.tokenizer))
 
     def explain_cache(
         self, prompt: Prompt | Messages, adapters: AdapterChoice | None = None, **template_kwargs: Any
@@ -288,6 +298,19 @@ class LLM:
         return Assembly(request, pieces, StopStrings(fresh.stop) if "stop" in options else stops)
 
     def _astart(self, ids: TokenIds, plan: Plan, pieces: Detokenizer) -> AsyncStream:
-        bell = Bell()
-        request = self._engine.submit(ids, plan.ask(bell.ring))
-        return AsyncStream(self._engine, Assembly(request, pieces, StopStrings(plan.stop)), bell)
+        return self._astart_all(ids, plan, 1, lambda: pieces)[0]
+
+    def _astart_all(self, ids: TokenIds, plan: Plan, n: int, pieces: Callable[[], Detokenizer]) -> list[AsyncStream]:
+        _check_n(n)
+        bells = [Bell() for _ in range(n)]
+        asks = [plan.sample(number).ask(bell.ring) for number, bell in enumerate(bells)]
+        requests = self._engine.submit_all(ids, asks)
+        return [
+            AsyncStream(self._engine, Assembly(request, pieces(), StopStrings(plan.stop)), bell)
+            for request, bell in zip(requests, bells, strict=True)
+        ]
+
+
+def _check_n(n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_SAMPLES:
+        raise ConfigError(f"n must be a whole number from 1 to {MOST_SAMPLES}, not {n!r}", key="n")

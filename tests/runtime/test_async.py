@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from halfbyte.errors import DeadlineExceededError, RequestError
+from halfbyte.errors import ConfigError, DeadlineExceededError, RequestError
 from tests.runtime.toy import ToyExecutable, toy_answer, wait_until
 from tests.runtime.toy_llm import ANSWER, TEXT, pages_used, toy_llm
 
@@ -109,3 +109,18 @@ def test_an_event_loop_that_ends_early_harms_nobody(llm):
     del stream
     gc.collect()
     wait_until(lambda: pages_used(llm) == 0)
+
+
+def test_several_answers_to_one_prompt_compute_it_once(llm):
+    async def main():
+        streams = await llm.astreams("BC", 3, max_tokens=12, temperature=1.0, seed=5)
+        chats = await llm.astreams_chat([{"role": "user", "content": "BC"}], 2, max_tokens=12)
+        return [await stream.collect() for stream in streams], [await chat.collect() for chat in chats]
+
+    sampled, chats = asyncio.run(main())
+    assert [one.text for one in sampled] == [
+        one.text for one in llm.samples("BC", 3, max_tokens=12, temperature=1.0, seed=5)
+    ]
+    assert [chat.text for chat in chats] == [TEXT, TEXT]
+    with pytest.raises(ConfigError, match="n must be a whole number from 1"):
+        asyncio.run(llm.astreams("BC", 0))
