@@ -10,6 +10,7 @@ from ..errors import FormatError
 from .fallback_templates import FALLBACKS, choose_fallback
 from .literal_marks import LiteralMarks, unmark
 from .messages import check_messages, plain_data
+from .reasoning import Reasoning, find_reasoning
 from .rendered import Rendered
 from .tokenizer import Tokenizer
 
@@ -82,6 +83,22 @@ class ChatTemplate:
             **marked,
         }
         return unmark(self._compiled.render(variables, input_size, table), table)
+
+    @cached_property
+    def reasoning(self) -> Reasoning | None:
+        """How the model thinks before it answers, and what to `render` with so that it does not.
+
+        Raises `FormatError` and `UnsupportedError` as `render` does for a broken template.
+        """
+        return find_reasoning(self.source, self.variables)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Names that the template reads: its messages and what further keywords of `render` may set."""
+        from .template_sandbox import free_variables
+
+        assert self._compiled
+        return frozenset(free_variables(self.source))
 
     @cached_property
     def _compiled(self) -> CompiledTemplate:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import LoopContext, Macro, TemplateReference
@@ -145,6 +145,11 @@ class CompiledTemplate:
             return "".join(_pieces(self._template, variables))
         finally:
             BUDGET.reset(token)
+
+
+def free_variables(source: str) -> set[str]:
+    """Names that a template, known to compile, reads and that its caller may give it."""
+    return meta.find_undeclared_variables(_Sandbox().parse(source))
 
 
 def _pieces(template: jinja2.Template, variables: dict[str, Any]) -> Iterator[str]:
