@@ -20,6 +20,7 @@ COMMANDS: Registry[Command] = Registry(
     {
         "chat": ".chat:COMMAND",
         "generate": ".generate:COMMAND",
+        "serve": ".serve:COMMAND",
         "pull": ".pull:COMMAND",
         "inspect": ".inspect:COMMAND",
         "tokenize": ".tokenize:COMMAND",
@@ -37,6 +38,7 @@ COMMANDS: Registry[Command] = Registry(
 SUMMARY = {
     "chat": "talk with a model",
     "generate": "continue a text",
+    "serve": "serve a model over HTTP, as OpenAI's API does",
     "pull": "fetch a model and print its path",
     "inspect": "show what is inside a model file",
     "tokenize": "show the token ids of a text",

@@ -23,11 +23,14 @@ def locate(reference: str) -> Path:
         return resolve(reference, bar)
 
 
-def load(values: Namespace) -> LLM:
-    """The model that `values.model` names, loaded as `--context`, `--threads`, `--load` and those for a GPU say."""
+def load(values: Namespace, **more: Any) -> LLM:
+    """The model that `values.model` names, loaded as `--context`, `--threads`, `--load` and those for a GPU say.
+
+    `more` are other keywords of `halfbyte.load`.
+    """
     import halfbyte
 
-    options: dict[str, Any] = {**loading(values.load or []), **on_gpu(values)}
+    options: dict[str, Any] = {**more, **loading(values.load or []), **on_gpu(values)}
     options |= {"context": values.context, "threads": values.threads}
     if values.gpu_layers is None:
         with Bar() as bar:

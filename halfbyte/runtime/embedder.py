@@ -16,9 +16,11 @@ from ..model.pooling import pooled
 from ..model.spec import ModelSpec
 from ..text import Tokenizer
 from .inbox import CLOSED
+from .prompts import token_ids
 from .whole_texts import pack, step_of
 
 Vectors = NDArray[np.float32]
+Text = str | Sequence[int]
 
 
 class Embedder:
@@ -46,12 +48,19 @@ class Embedder:
         self._lock = Lock()
         self._closed = False
 
-    def embed(self, texts: Sequence[str], *, normalize: bool = True, truncate: bool = False) -> Vectors:
+    def embed(self, texts: Sequence[Text], *, normalize: bool = True, truncate: bool = False) -> Vectors:
         """f32[n, D]: a vector for each text, of length 1 if to `normalize`; the same bits whatever texts are beside it.
 
-        `truncate` cuts a text that is longer than the context. Raises `ContextExceededError` for one otherwise, and
-        `RequestError` for what is no list of texts, or where the model makes no single vector of a text.
+        A text may be given as its token ids too, to which nothing is added. `truncate` cuts one that is longer than the
+        context. Raises `ContextExceededError` for it otherwise, and `RequestError` for what is no list of texts, or
+        where the model makes no single vector of a text.
         """
+        return self.embed_counted(texts, normalize=normalize, truncate=truncate)[0]
+
+    def embed_counted(
+        self, texts: Sequence[Text], *, normalize: bool = True, truncate: bool = False
+    ) -> tuple[Vectors, int]:
+        """What `embed` gives, and the number of tokens that were read for it."""
         if self.pooling == "none":
             raise RequestError("this model makes a vector of each token: load it with pooling='mean', or ask states()")
         if isinstance(texts, str) or not isinstance(texts, Sequence):
@@ -60,7 +69,7 @@ class Embedder:
         vectors = np.empty((len(texts_ids), self.spec.n_embd), np.float32)
         for index, states in self._run(texts_ids):
             vectors[index] = pooled(states, self.pooling)
-        return unit(vectors) if normalize else vectors
+        return unit(vectors) if normalize else vectors, sum(map(len, texts_ids))
 
     def states(self, text: str, *, truncate: bool = False) -> Vectors:
         """f32[T, D]: what the model makes of each token of one text. Raises as `embed` does."""
@@ -82,10 +91,8 @@ class Embedder:
     ) -> None:
         self.close()
 
-    def _ids(self, text: str, truncate: bool) -> list[int]:
-        if not isinstance(text, str):
-            raise RequestError(f"a text must be a string, not {repr(text)[:80]}")
-        ids = self.tokenizer.encode(text)
+    def _ids(self, text: Text, truncate: bool) -> list[int]:
+        ids = self.tokenizer.encode(text) if isinstance(text, str) else self._checked(text)
         if not ids:
             raise RequestError("the text is empty, and this model puts no token around it")
         if len(ids) <= self.context:
@@ -97,6 +104,16 @@ class Embedder:
             )
         end = list(self.tokenizer.vocabulary.suffix) if self.tokenizer.vocabulary.add_eos else []
         return ids[: self.context - len(end)] + end
+
+    def _checked(self, ids: Sequence[int]) -> list[int]:
+        if not isinstance(ids, Sequence):
+            raise RequestError(f"a text must be a string or a list of token ids, not {repr(ids)[:80]}")
+        array, size = token_ids(ids), len(self.tokenizer.vocabulary.tokens)
+        unknown = array[(array < 0) | (array >= size)]
+        if len(unknown):
+            raise RequestError(f"token {int(unknown[0])} is not in the vocabulary of 0..{size - 1}")
+        checked: list[int] = array.tolist()
+        return checked
 
     def _run(self, texts: Sequence[Sequence[int]], *, every: bool = False) -> Iterator[tuple[int, Vectors]]:
         """The states of each text that its vector is made of, or of every token: f32[rows, D]."""

@@ -43,7 +43,7 @@ class LLM:
     """A loaded model; `halfbyte.load` makes one. Any thread may call any method, several at once.
 
     `context` is the most tokens of one prompt and answer together; `sampling_defaults` hold where a call says nothing;
-    `spec` is what the model is, `metadata` all that its file says.
+    `adapters` are the names of those it has; `spec` is what the model is, `metadata` all that its file says.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class LLM:
         self.template = template
         self.sampling_defaults = defaults
         self.context = engine.context
+        self.adapters = tuple(adapter.name for adapter in engine.adapters.loaded)
         self.spec = spec
         self.metadata = metadata
         self._engine = engine
@@ -190,6 +191,10 @@ class LLM:
         """`n` next messages for asyncio, each a stream; see `samples`. Rendering holds up no other task."""
         ids, plan = await asyncio.to_thread(self._chat, messages, options)
         return self._astart_all(ids, plan, n, lambda: Detokenizer(self.tokenizer))
+
+    def render(self, messages: Messages, template_kwargs: Mapping[str, Any] | None = None) -> TokenIds:
+        """The prompt that the chat template makes of `messages`. Raises `RequestError`, `UnsupportedError`."""
+        return self._render(messages, check_template_kwargs(template_kwargs))
 
     def explain_cache(
         self, prompt: Prompt | Messages, adapters: AdapterChoice | None = None, **template_kwargs: Any

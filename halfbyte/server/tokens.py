@@ -1,0 +1,54 @@
+"""`/tokenize` and `/detokenize`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.responses import Response
+
+from ..runtime.llm import LLM
+from .call import Call
+from .endpoint import JsonResponse
+from .errors import invalid
+
+
+async def tokenize(call: Call) -> Response:
+    """Token ids of a text, or of a conversation as the chat template makes it."""
+    fields = call.fields
+    llm = call.server.served.writer(fields.text("model")).llm
+    prompt, content, messages = fields.text("prompt"), fields.text("content"), fields.take("messages")
+    special = fields.flag("parse_special")
+    bos = fields.take("add_special_tokens")
+    pieces = fields.flag("return_token_strs")
+    template = fields.mapping("chat_template_kwargs") or {}
+    fields.finish()
+    given = [one for one in (prompt, content, messages) if one is not None]
+    if len(given) != 1:
+        raise invalid("give one of prompt (a text) and messages", "prompt")
+    if not (bos is None or isinstance(bos, bool)):
+        raise fields.wrong("add_special_tokens", "true or false", bos)
+    if messages is not None:
+        ids = (await asyncio.to_thread(llm.render, messages, template)).tolist()
+    else:
+        ids = await asyncio.to_thread(llm.tokenize, given[0], special, bos)
+    body: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": llm.context}
+    if pieces:
+        body["token_strs"] = [_spell(llm, token) for token in ids]
+    return JsonResponse(body)
+
+
+async def detokenize(call: Call) -> Response:
+    """The text of token ids."""
+    fields = call.fields
+    llm = call.server.served.writer(fields.text("model")).llm
+    tokens = fields.take("tokens")
+    special = fields.flag("special", default=True)
+    fields.finish()
+    if not isinstance(tokens, list) or any(isinstance(token, bool) or not isinstance(token, int) for token in tokens):
+        raise fields.wrong("tokens", "a list of token ids", tokens)
+    return JsonResponse({"prompt": await asyncio.to_thread(llm.detokenize, tokens, special)})
+
+
+def _spell(llm: LLM, token: int) -> str:
+    return llm.tokenizer.token_bytes(token).decode(errors="replace")
