@@ -142,7 +142,7 @@ class LLM:
         requests = self._engine.submit_all(self._ids(prompt), asks)
         with ExitStack() as stack:
             streams = [
-                stack.enter_context(self._open(Assembly(request, self._pieces(), StopStrings(plan.stop)), plan))
+                stack.enter_context(self._open(Assembly(request, self._pieces(plan), StopStrings(plan.stop)), plan))
                 for request in requests
             ]
             return [stream.collect() for stream in streams]
@@ -150,7 +150,7 @@ class LLM:
     def stream(self, prompt: Prompt, **options: Unpack[Options]) -> Stream:
         """Continue `prompt`, piece by piece; closing the stream cancels. Raises as `generate`, at once."""
         plan = self._plan(options)
-        return self._start(self._ids(prompt), plan, self._pieces())
+        return self._start(self._ids(prompt), plan, self._pieces(plan))
 
     def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
         """The model's next message, as `generate`; its chat template turns `messages` into a prompt."""
@@ -160,7 +160,7 @@ class LLM:
     def stream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Stream:
         """The model's next message, piece by piece, as `stream`."""
         ids, plan = self._chat(messages, options)
-        return self._start(ids, plan, Detokenizer(self.tokenizer))
+        return self._start(ids, plan, Detokenizer(self.tokenizer, spelled=plan.spelled))
 
     async def agenerate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion:
         """`generate` of one prompt for asyncio; a cancelled task cancels the request."""
@@ -170,7 +170,7 @@ class LLM:
     def astream(self, prompt: Prompt, **options: Unpack[Options]) -> AsyncStream:
         """`stream` for asyncio: `async for event in llm.astream(...)`."""
         plan = self._plan(options)
-        return self._astart(self._ids(prompt), plan, self._pieces())
+        return self._astart(self._ids(prompt), plan, self._pieces(plan))
 
     async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
         """`chat` for asyncio; a cancelled task cancels the request."""
@@ -180,17 +180,17 @@ class LLM:
     def astream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> AsyncStream:
         """`stream_chat` for asyncio."""
         ids, plan = self._chat(messages, options)
-        return self._astart(ids, plan, Detokenizer(self.tokenizer))
+        return self._astart(ids, plan, Detokenizer(self.tokenizer, spelled=plan.spelled))
 
     async def astreams(self, prompt: Prompt, n: int, **options: Unpack[Options]) -> list[AsyncStream]:
         """`n` answers to one prompt for asyncio, each a stream; see `samples`. Tokenizing holds up no other task."""
         ids, plan = await asyncio.to_thread(lambda: (self._ids(prompt), self._plan(options)))
-        return self._astart_all(ids, plan, n, self._pieces)
+        return self._astart_all(ids, plan, n, lambda: self._pieces(plan))
 
     async def astreams_chat(self, messages: Messages, n: int, **options: Unpack[ChatOptions]) -> list[AsyncStream]:
         """`n` next messages for asyncio, each a stream; see `samples`. Rendering holds up no other task."""
         ids, plan = await asyncio.to_thread(self._chat, messages, options)
-        return self._astart_all(ids, plan, n, lambda: Detokenizer(self.tokenizer))
+        return self._astart_all(ids, plan, n, lambda: Detokenizer(self.tokenizer, spelled=plan.spelled))
 
     def render(self, messages: Messages, template_kwargs: Mapping[str, Any] | None = None) -> TokenIds:
         """The prompt that the chat template makes of `messages`. Raises `RequestError`, `UnsupportedError`."""
@@ -274,8 +274,8 @@ class LLM:
     def _ids(self, prompt: Prompt) -> TokenIds:
         return token_ids(self.tokenize(prompt) if isinstance(prompt, str) else prompt)
 
-    def _pieces(self) -> Detokenizer:
-        return Detokenizer(self.tokenizer, continues=True)
+    def _pieces(self, plan: Plan) -> Detokenizer:
+        return Detokenizer(self.tokenizer, continues=True, spelled=plan.spelled)
 
     def _chat(self, messages: Messages, options: ChatOptions) -> tuple[TokenIds, Plan]:
         reject_unknown(options, CHAT_NAMES, "keyword")

@@ -21,7 +21,8 @@ class Options(TypedDict, total=False):
     `max_tokens`: at least 1, by default as many as the context holds. `stop`: the answer ends before the first of these
     strings. `priority`: lower is served sooner, 0 by default; waiting makes up for it. `timeout`: seconds after which
     the request ends with `DeadlineExceededError`. `adapters`: which of the model's, by name or path, or names with
-    scales; by default all with the scales of the load. The others are those of `SamplingParams`; their defaults are
+    scales; by default all with the scales of the load. `spelled`: texts of control tokens that the answer shows, which
+    it does not by default. The others are those of `SamplingParams`; their defaults are
     the model's (`general.sampling.*` of the file), where it has none the library's.
     """
 
@@ -30,6 +31,7 @@ class Options(TypedDict, total=False):
     priority: int | None
     timeout: float | None
     adapters: AdapterChoice | None
+    spelled: Sequence[str] | None
     temperature: float | None
     dynatemp_range: float | None
     dynatemp_exponent: float | None
@@ -65,7 +67,7 @@ class ChatOptions(Options, total=False):
 
 
 SAMPLING_NAMES = tuple(field.name for field in fields(SamplingParams))
-NAMES = (*SAMPLING_NAMES, "max_tokens", "stop", "priority", "timeout", "adapters")
+NAMES = (*SAMPLING_NAMES, "max_tokens", "stop", "priority", "timeout", "adapters", "spelled")
 CHAT_NAMES = (*NAMES, "chat_template_kwargs")
 
 
@@ -79,6 +81,7 @@ class Plan:
     priority: int
     timeout: float | None
     adapters: AdapterUse
+    spelled: tuple[str, ...]
 
     def sample(self, number: int) -> Plan:
         """The plan of the `number`-th of several answers to one prompt: a seed moves on by as much."""
@@ -99,10 +102,11 @@ def resolve(options: Mapping[str, Any], defaults: SamplingParams, adapters: Adap
     return Plan(
         params=defaults.override({name: value for name, value in options.items() if name in SAMPLING_NAMES}),
         max_tokens=_whole(options, "max_tokens", 1, None),
-        stop=_stop_strings(options.get("stop")),
+        stop=_texts("stop", options.get("stop")),
         priority=_whole(options, "priority", -(2**31), 0) or 0,
         timeout=_seconds(options.get("timeout")),
         adapters=adapters.choose(options.get("adapters")),
+        spelled=_texts("spelled", options.get("spelled")),
     )
 
 
@@ -145,10 +149,10 @@ def check_template_kwargs(given: object) -> Mapping[str, Any]:
     )
 
 
-def _stop_strings(stop: object) -> tuple[str, ...]:
-    if stop is None:
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if value is None:
         return ()
-    strings = (stop,) if isinstance(stop, str) else stop
+    strings = (value,) if isinstance(value, str) else value
     if not isinstance(strings, Sequence) or not all(isinstance(text, str) and text for text in strings):
-        raise ConfigError(f"stop must be a string or a list of strings, none of them empty, not {stop!r}", key="stop")
+        raise ConfigError(f"{name} must be a string or a list of strings, none of them empty, not {value!r}", key=name)
     return tuple(strings)

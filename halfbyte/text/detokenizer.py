@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from .tokenizer import Tokenizer
 
@@ -15,9 +15,9 @@ class Detokenizer:
     shown all the same; those that the vocabulary has not mean nothing.
     """
 
-    def __init__(self, tokenizer: Tokenizer, continues: bool = False, spelled: Iterable[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, continues: bool = False, spelled: Sequence[str] = ()) -> None:
         self._tokenizer = tokenizer
-        ids = tokenizer.vocabulary.ids
+        ids = tokenizer.vocabulary.ids if spelled else {}
         self._spelled = {ids[text]: text.encode("utf-8", "surrogateescape") for text in spelled if text in ids}
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._at_start = tokenizer.vocabulary.add_space_prefix and not continues

@@ -33,6 +33,7 @@ def test_template_variables_that_make_no_sense(llm, kwargs):
         ({"temperature": float("nan")}, "temperature must be"),
         ({"stop": [""]}, "stop must be"),
         ({"stop": 5}, "stop must be"),
+        ({"spelled": [5]}, "spelled must be"),
         ({"top_p": 2, "min_p": -1}, "top_p .*; min_p"),
     ],
 )
