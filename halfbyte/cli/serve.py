@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import threading
@@ -13,19 +14,20 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from . import terminal
 from .command import Command, Option
 from .loading import rows
-from .model import load
+from .model import load, locate
 from .options import GPU, LOADING, MODEL
 from .progress import Bar
 from .server_settings import server_setting, setting_rows
 from .text_file import read_text
 
 if TYPE_CHECKING:
+    from ..runtime.embedder import Embedder
     from ..server.running import RunningServer
     from ..server.served import Served
 
@@ -61,34 +63,45 @@ SET = Option("--set", str, "Any of the settings below; may be given several time
 
 def run(values: Namespace) -> int:
     """Serve until told to stop; then let requests under way end."""
+    from ..server.address import listen
     from ..server.config import ServerConfig
     from ..server.running import RunningServer
 
     keys = _keys(values.api_keys)
-    config = ServerConfig(keys=keys, origins=tuple(values.cors or ()), **dict(map(server_setting, values.set or [])))
-    host = values.host or "127.0.0.1"
+    settings = dict(map(server_setting, values.set or []))
+    config = ServerConfig(keys=keys, origins=tuple(values.cors or ()), **settings)
     with ExitStack() as stack:
+        # Before the model is loaded, which takes its time: a port that is taken should be known at once.
+        socket = stack.enter_context(listen(values.host or "127.0.0.1", values.port))
         served = _served(values, stack)
-        server = RunningServer(served, config, host=host, port=values.port)
-        _announce(server, served, bool(keys))
-        with _draining(server):
-            asyncio.run(server.serve())
+        server = RunningServer(served, config, at=socket)
+        with _log_lines(), _draining(server):
+            asyncio.run(server.serve(lambda: _announce(server, served, bool(keys))))
     terminal.note("stopped")
     return 0
 
 
 def _served(values: Namespace, stack: ExitStack) -> Served:
+    from ..runtime.purpose import embeds
     from ..server.served import Served
 
+    name = values.name or Path(values.model).stem
+    if embeds(locate(values.model)):
+        if values.embeddings is not None:
+            raise ConfigError(f"{values.model} makes vectors itself: give a model that writes beside --embeddings")
+        return Served(embedder=stack.enter_context(_embedder(values, values.model)), embedder_name=name)
     llm = stack.enter_context(load(values, max_num_seqs=values.parallel, max_queued=values.queue))
-    names: dict[str, Any] = {"name": values.name or Path(values.model).stem}
-    if values.embeddings is not None:
-        import halfbyte
+    if values.embeddings is None:
+        return Served(llm, name)
+    embedder = stack.enter_context(_embedder(values, values.embeddings))
+    return Served(llm, name, embedder, Path(values.embeddings).stem)
 
-        with Bar() as bar:
-            embedder = halfbyte.load_embedder(values.embeddings, threads=values.threads, progress=bar)
-        names |= {"embedder": stack.enter_context(embedder), "embedder_name": Path(values.embeddings).stem}
-    return Served(llm, **names)
+
+def _embedder(values: Namespace, model: str) -> Embedder:
+    import halfbyte
+
+    with Bar() as bar:
+        return halfbyte.load_embedder(model, threads=values.threads, progress=bar)
 
 
 def _keys(path: str | None) -> tuple[str, ...]:
@@ -101,9 +114,35 @@ def _keys(path: str | None) -> tuple[str, ...]:
 
 
 def _announce(server: RunningServer, served: Served, has_keys: bool) -> None:
+    from ..server.address import is_local
+
     terminal.note(f"serving {', '.join(served.names())} at {server.url} (API at {server.url}/v1, Ctrl-C stops)")
-    if not server.is_local and not has_keys:
+    if not is_local(server.host) and not has_keys:
         terminal.note(f"warning: whoever reaches {server.host} may use this model: --api-keys asks for a key")
+
+
+class _Lines(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        terminal.note(self.format(record))
+
+
+@contextlib.contextmanager
+def _log_lines() -> Iterator[None]:
+    """A line on stderr for each request, and what uvicorn warns of."""
+    lines = _Lines()
+    lines.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    levels = {logging.getLogger("halfbyte.server"): logging.INFO, logging.getLogger("uvicorn.error"): logging.WARNING}
+    for log, level in levels.items():
+        log.addHandler(lines)
+        log.setLevel(level)
+        log.propagate = False
+    try:
+        yield
+    finally:
+        for log in levels:
+            log.removeHandler(lines)
+            log.setLevel(logging.NOTSET)
+            log.propagate = True
 
 
 @contextlib.contextmanager

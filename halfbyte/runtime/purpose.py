@@ -5,7 +5,15 @@ from __future__ import annotations
 from os import PathLike
 
 from ..errors import UnsupportedError
+from ..formats import open_gguf
+from ..model import bind
 from ..model.program import Program
+
+
+def embeds(path: str | PathLike[str]) -> bool:
+    """Whether a file is an encoder, for `load_embedder`, and not for `load`. Raises as these do."""
+    with open_gguf(path) as file:
+        return bind(file).program.encoder
 
 
 def check_writes(program: Program, path: str | PathLike[str]) -> None:

@@ -14,9 +14,11 @@ from ..registry import Registry
 from .call import Handler, Server
 from .config import ServerConfig
 from .drain import Drain
-from .endpoint import Endpoint, error_response
+from .endpoint import Endpoint
 from .errors import ApiError
+from .json_response import Refusal
 from .meter import ServerMeter
+from .one_by_one import OneByOne
 from .origin import BrowserGuard
 from .page_files import page_routes
 from .served import Served
@@ -49,7 +51,9 @@ OPEN = frozenset({"/health"})
 def build_app(served: Served, config: ServerConfig | None = None) -> Starlette:
     """An ASGI application; `app.state.server` is what its requests share. Closing the models is the caller's."""
     config = config or ServerConfig()
-    server = Server(served, config, Drain(), ServerMeter(frozenset({*POSTS, *GETS})))
+    server = Server(
+        served, config, Drain(), ServerMeter(frozenset({*POSTS, *GETS})), OneByOne(config.max_queued_vectors)
+    )
     routes: list[BaseRoute] = [Route(path, Endpoint(server, POSTS[path]), methods=["POST"]) for path in POSTS]
     routes += [
         Route(path, Endpoint(server, GETS[path], takes_body=False, needs_key=path not in OPEN), methods=["GET"])
@@ -62,6 +66,7 @@ def build_app(served: Served, config: ServerConfig | None = None) -> Starlette:
         middleware=_middleware(config),
         exception_handlers={404: _unknown_path, 405: _wrong_method},
     )
+    app.router.redirect_slashes = False
     app.state.server = server
     return app
 
@@ -82,10 +87,10 @@ def _middleware(config: ServerConfig) -> list[Middleware]:
 
 async def _unknown_path(request: Request, error: Exception) -> Response:
     known = ", ".join([*POSTS, "/v1/models", "/health", "/metrics"])
-    return error_response(ApiError(404, f"there is no {request.url.path[:80]!r}; there are: {known}", code="not_found"))
+    return Refusal(ApiError(404, f"there is no {request.url.path[:80]!r}; there are: {known}", code="not_found"))
 
 
 async def _wrong_method(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     message = f"{request.url.path[:80]!r} takes {headers.get('Allow', 'another method')}, not {request.method[:20]}"
-    return error_response(ApiError(405, message, code="wrong_method", headers=headers))
+    return Refusal(ApiError(405, message, code="wrong_method", headers=headers))

@@ -31,7 +31,7 @@ async def read_body(receive: Receive, headers: Headers, config: ServerConfig) ->
             408,
             f"the body did not arrive within {config.body_timeout:g} seconds",
             code="body_timeout",
-            headers=CLOSE | {"x-should-retry": "false"},
+            headers={"x-should-retry": "false"},
         ) from None
 
 
@@ -49,14 +49,5 @@ async def _read(receive: Receive, config: ServerConfig) -> bytes:
             return b"".join(pieces)
 
 
-CLOSE = {"connection": "close"}
-"""What is left of a body that was not read is not the next request."""
-
-
 def _too_large(config: ServerConfig) -> ApiError:
-    return ApiError(
-        413,
-        f"the body has more than the {config.max_body} bytes that are allowed",
-        code="body_too_large",
-        headers=CLOSE,
-    )
+    return ApiError(413, f"the body has more than the {config.max_body} bytes that are allowed", code="body_too_large")

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from .config import ServerConfig
 from .drain import Drain
 from .fields import Fields
+from .one_by_one import OneByOne
 from .served import Served
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Server:
     config: ServerConfig
     drain: Drain
     meter: ServerMeter
+    vectors: OneByOne
 
 
 @dataclass(frozen=True)

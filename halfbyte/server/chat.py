@@ -17,8 +17,8 @@ from ..runtime.timings import Timings
 from .answers import together
 from .call import Call
 from .chat_request import ChatRequest, read_chat
-from .endpoint import JsonResponse
 from .events import Event, EventStream
+from .json_response import JsonResponse
 from .logprobs import chat_logprobs
 from .message import Delta, Message
 from .meter import ServerMeter

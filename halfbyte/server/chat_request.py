@@ -45,7 +45,7 @@ def read_chat(call: Call) -> ChatRequest:
         **sampling_options(fields, choice.llm),
         **_logprobs(fields),
         **format_options(fields),
-        **choice.adapters(fields.take("adapters")),
+        **choice.adapters(fields),
     }
     template = fields.mapping("chat_template_kwargs")
     if template is not None:

@@ -43,7 +43,7 @@ def read_completion(call: Call) -> CompletionRequest:
         **sampling_options(fields, choice.llm),
         **({} if logprobs is None else {"logprobs": logprobs}),
         **format_options(fields),
-        **choice.adapters(fields.take("adapters")),
+        **choice.adapters(fields),
     }
     stream, usage = streaming(fields)
     request = CompletionRequest(

@@ -18,8 +18,8 @@ from .answers import together
 from .call import Call
 from .chat import FINGERPRINT
 from .completion_request import CompletionRequest, read_completion
-from .endpoint import JsonResponse
 from .events import Event, EventStream
+from .json_response import JsonResponse
 from .logprobs import CompletionLogprobs
 from .meter import ServerMeter
 from .usage import add_usage, speeds, usage

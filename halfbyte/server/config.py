@@ -17,6 +17,9 @@ class ServerConfig:
     origins, as in "https://example.org", may call from a browser; "*" is all. `hosts`: names by which it may be called
     besides those of this computer, where no keys are asked for; "*" is all, which is right where others may reach it.
 
+    One request asks for at most `max_choices` answers. There are at most `max_connections`, and of requests for vectors
+    `max_queued_vectors` may wait; how many answers may is the model's own `max_queued`.
+
     A body has at most `max_body` bytes and arrives within `body_timeout`, the head of a request within `head_timeout`.
     A request is answered within `timeout`, and ends where its client takes nothing for `stall_timeout`. A stream with
     nothing to say says so each `keep_alive`. `drain_timeout` is what requests under way get at the end.
@@ -28,6 +31,7 @@ class ServerConfig:
     max_body: int = 16 * 2**20
     max_choices: int = 128
     max_connections: int = 512
+    max_queued_vectors: int = 64
     head_timeout: float = 20.0
     body_timeout: float = 60.0
     timeout: float = 3600.0

@@ -31,7 +31,7 @@ class Drain:
                 "the server is shutting down and takes no more requests",
                 kind=SERVER,
                 code="shutting_down",
-                headers={"retry-after": "5", "connection": "close"},
+                headers={"retry-after": "5"},
             )
         self.running += 1
         self._idle.clear()

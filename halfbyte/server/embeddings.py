@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from starlette.responses import Response
 
 from .call import Call
-from .endpoint import JsonResponse
+from .json_response import JsonResponse
 from .prompts import read_prompts
 
 MOST = 2048
@@ -27,7 +26,7 @@ async def embeddings(call: Call) -> Response:
     fields.only("dimensions", embedder.spec.n_embd)
     fields.ignore("user")
     fields.finish()
-    vectors, tokens = await asyncio.to_thread(embedder.embed_counted, texts, truncate=truncate)
+    vectors, tokens = await call.server.vectors.run(lambda: embedder.embed_counted(texts, truncate=truncate))
     data = [
         {"object": "embedding", "index": index, "embedding": _written(vector, form)}
         for index, vector in enumerate(vectors)

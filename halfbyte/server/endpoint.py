@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Coroutine
 from typing import Any
 
@@ -18,7 +19,7 @@ from .call import Call, Handler, Server
 from .errors import ApiError, api_error
 from .fields import Fields
 from .json_body import parse_object
-from .json_text import encode
+from .json_response import Refusal, error_response
 from .keys import check_key
 
 log = logging.getLogger("halfbyte.server")
@@ -29,19 +30,26 @@ LARGE = 2**16
 """Bytes of JSON that take long enough to parse for other requests to notice."""
 
 
-class JsonResponse(Response):
-    """A JSON object."""
+class Exchange:
+    """A request and what became of it."""
 
-    media_type = "application/json"
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.request = Request(scope, receive)
+        self.id = uuid.uuid4().hex
+        self.status = GONE
+        self.unread = True
+        self._send = send
 
-    def render(self, content: object) -> bytes:
-        """The body."""
-        return encode(content)
+    async def send(self, message: Message) -> None:
+        """Pass on a part of the answer, and note how it begins."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {**message, "headers": [*message["headers"], (b"x-request-id", self.id.encode())]}
+        await self._send(message)
 
-
-def error_response(error: ApiError) -> JsonResponse:
-    """An error in OpenAI's form."""
-    return JsonResponse(error.body, error.status, error.headers)
+    async def respond(self, response: Response) -> None:
+        """Send an answer."""
+        await response(self.request.scope, self.request.receive, self.send)
 
 
 class Endpoint:
@@ -53,53 +61,49 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; a client that goes away cancels all of it."""
-        request = Request(scope, receive)
-        started, status = time.perf_counter(), GONE
-
-        async def noting(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        exchange, started = Exchange(scope, receive, send), time.perf_counter()
         try:
-            await self._serve(request, noting)
+            await self._serve(exchange)
         except ClientGone:
-            status = GONE
+            exchange.status = GONE
         except Exception as error:
-            if status != GONE:  # there is an answer on its way already
+            if exchange.status != GONE:  # there is an answer on its way already
                 raise
-            await _response_to(error, request)(scope, receive, noting)
+            await exchange.respond(self._response_to(error, exchange))
         finally:
             seconds = time.perf_counter() - started
-            self._server.meter.count(scope["path"], status, seconds)
-            log.info("%s %s %d %.3f s", scope["method"], scope["path"], status, seconds)
+            self._server.meter.count(scope["path"], exchange.status, seconds)
+            log.info("%s %s %d %.3f s", scope["method"], scope["path"], exchange.status, seconds)
 
-    async def _serve(self, request: Request, send: Send) -> None:
+    async def _serve(self, exchange: Exchange) -> None:
+        headers, config = exchange.request.headers, self._server.config
         if self._needs_key:
-            check_key(request.headers, self._server.config.keys)
+            check_key(headers, config.keys)
         if not self._takes_body:
-            await self._answer(Call(self._server, request), send)
+            await self._answer(Call(self._server, exchange.request), exchange)
             return
         with self._server.drain.request():
-            check_content_type(request.headers)
-            body = await read_body(request.receive, request.headers, self._server.config)
+            check_content_type(headers)
+            body = await read_body(exchange.request.receive, headers, config)
+            exchange.unread = False
             given = await asyncio.to_thread(parse_object, body) if len(body) > LARGE else parse_object(body)
-            await unless_gone(request.receive, self._answer(Call(self._server, request, Fields(given)), send))
+            answer = self._answer(Call(self._server, exchange.request, Fields(given)), exchange)
+            await unless_gone(exchange.request.receive, answer)
 
-    async def _answer(self, call: Call, send: Send) -> None:
+    async def _answer(self, call: Call, exchange: Exchange) -> None:
         try:
             response = await self._handler(call)
         except Exception as error:
-            response = _response_to(error, call.request)
-        await response(call.request.scope, call.request.receive, send)
+            response = self._response_to(error, exchange)
+        await exchange.respond(response)
 
-
-def _response_to(error: Exception, request: Request) -> JsonResponse:
-    shown = api_error(error)
-    if shown.status == 500:
-        log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return error_response(shown)
+    def _response_to(self, error: Exception, exchange: Exchange) -> Response:
+        shown, request = api_error(error), exchange.request
+        if shown.status == 500:
+            log.error("%s %s failed (%s)", request.method, request.url.path, exchange.id, exc_info=error)
+        if shown.status == 429:
+            shown.headers["retry-after"] = str(self._server.meter.retry_after)
+        return Refusal(shown) if exchange.unread else error_response(shown)
 
 
 def check_content_type(headers: Headers) -> None:

@@ -27,6 +27,8 @@ class Fields:
 
     def wrong(self, name: str, wanted: str, value: Any) -> ApiError:
         """An error that says what a field wants."""
+        if value is None:
+            return invalid(f"{self.path(name)} is missing: it must be {wanted}", self.path(name), "missing_field")
         return invalid(f"{self.path(name)} must be {wanted}, not {shown(value)}", self.path(name))
 
     def path(self, name: str) -> str:

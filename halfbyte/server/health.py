@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from .call import Call
-from .endpoint import JsonResponse
+from .json_response import JsonResponse
 
 
 async def health(call: Call) -> Response:

@@ -7,9 +7,9 @@ from typing import Any
 from starlette.responses import Response
 
 from .call import Call, Server
-from .endpoint import JsonResponse
 from .errors import ApiError
 from .fields import shown
+from .json_response import JsonResponse
 
 
 async def models(call: Call) -> Response:

@@ -8,8 +8,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .config import ServerConfig
-from .endpoint import error_response
 from .errors import ApiError
+from .json_response import Refusal
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -29,7 +29,7 @@ class BrowserGuard:
         if scope["type"] == "http":
             problem = self._problem(Headers(scope=scope))
             if problem is not None:
-                await error_response(problem)(scope, receive, send)
+                await Refusal(problem)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -7,12 +7,12 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from ipaddress import ip_address
+from dataclasses import replace
 
 import uvicorn
 from starlette.applications import Starlette
 
-from ..errors import ResourceError
+from .address import is_local, listen
 from .app import build_app
 from .call import Server
 from .config import ServerConfig
@@ -30,19 +30,19 @@ class _Uvicorn(uvicorn.Server):
 
 
 class RunningServer:
-    """Serves models at a socket that is bound when this is made, so that the address is known before.
+    """Serves models at a bound socket, by default a free port of the loopback; `host` and `port` say where.
 
     `serve` runs until `drain` was called and requests have ended. Closing the models is the caller's.
-    Raises `ResourceError` for an address that cannot be had.
     """
 
-    def __init__(
-        self, served: Served, config: ServerConfig | None = None, *, host: str = "127.0.0.1", port: int = 0
-    ) -> None:
-        self._config = config or ServerConfig()
-        self._socket = _bind(host, port)
+    def __init__(self, served: Served, config: ServerConfig | None = None, *, at: socket.socket | None = None) -> None:
+        self._socket = listen() if at is None else at
         self.host, self.port = self._socket.getsockname()[:2]
-        self.app: Starlette = build_app(served, self._config)
+        config = config or ServerConfig()
+        if not is_local(self.host) and not config.hosts:
+            config = replace(config, hosts=("*",))  # others call it by names that nobody can know here
+        self._config = config
+        self.app: Starlette = build_app(served, config)
         self._served = served
         self._uvicorn = _Uvicorn(self._settings())
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -54,11 +54,6 @@ class RunningServer:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
-    @property
-    def is_local(self) -> bool:
-        """Whether only this computer reaches it."""
-        return ip_address(self.host.partition("%")[0]).is_loopback
-
     async def serve(self, started: Callable[[], None] = lambda: None) -> None:
         """Serve until drained; `started` is called when requests are taken."""
         self._loop = asyncio.get_running_loop()
@@ -68,7 +63,9 @@ class RunningServer:
             while not self._uvicorn.started and not listening.done():
                 await asyncio.sleep(0.005)
             started()
-            await self._begin.wait()
+            begin = asyncio.ensure_future(self._begin.wait())
+            await asyncio.wait({begin, listening}, return_when=asyncio.FIRST_COMPLETED)
+            begin.cancel()
             server.drain.begin()
             if not await server.drain.idle(self._config.drain_timeout):
                 await self._break_off(server)
@@ -103,20 +100,3 @@ class RunningServer:
             server_header=False,
             timeout_graceful_shutdown=2,
         )
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-        except BaseException:
-            bound.close()
-            raise
-    except OSError as error:
-        raise ResourceError(
-            f"cannot listen at {host}:{port}: {error.strerror or error}; take another --port or --host"
-        ) from None
-    return bound

@@ -11,7 +11,7 @@ from ..errors import ConfigError, nearest
 from ..runtime.embedder import Embedder
 from ..runtime.llm import LLM
 from .errors import ApiError, invalid
-from .fields import shown
+from .fields import Fields, shown
 
 SEPARATOR = ":"
 """Between a model's name and an adapter's: together they are a model of their own to a client."""
@@ -82,9 +82,23 @@ class Choice:
     name: str
     adapter: str | None
 
-    def adapters(self, asked: Any) -> dict[str, Any]:
-        """The option for adapters: those of the name, or those of a request's own field."""
+    def adapters(self, fields: Fields) -> dict[str, Any]:
+        """The option for adapters: those of the name, or the field `adapters`, which is not OpenAI's.
+
+        It is a name, a list of names, or an object from names to scales. Raises `ApiError`.
+        """
+        asked = fields.take("adapters")
         if self.adapter is not None and asked is not None:
             raise invalid(f"the model {self.name!r} names an adapter already: leave out one of the two", "adapters")
         chosen = asked if self.adapter is None else self.adapter
-        return {} if chosen is None else {"adapters": chosen}
+        if chosen is None:
+            return {}
+        names = [chosen] if isinstance(chosen, str) else chosen
+        if not isinstance(names, (list, dict)) or not all(isinstance(name, str) for name in names):
+            raise fields.wrong("adapters", "a name, a list of names, or an object from names to scales", asked)
+        for name in names:
+            # The library would take paths too; a client is not to find out which files there are.
+            if name not in self.llm.adapters:
+                known = nearest(name, self.llm.adapters) or f"; there are: {', '.join(self.llm.adapters) or 'none'}"
+                raise invalid(f"adapters: there is no {shown(name)}{known}", "adapters", "adapter_not_found")
+        return {"adapters": chosen}

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from ..runtime.llm import LLM
 from .call import Call
-from .endpoint import JsonResponse
 from .errors import invalid
+from .json_response import JsonResponse
 
 
 async def tokenize(call: Call) -> Response:

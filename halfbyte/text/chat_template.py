@@ -60,7 +60,7 @@ class ChatTemplate:
         return template
 
     def render(
-        self, messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool = True, **kwargs: Any
+        self, messages: Sequence[Mapping[str, Any]], /, add_generation_prompt: bool = True, **kwargs: Any
     ) -> Rendered:
         """The chat as text; hand it to `encode_chat` as it is.
 
