@@ -307,12 +307,12 @@ class LLM:
 
     def _astart_all(self, ids: TokenIds, plan: Plan, n: int, pieces: Callable[[], Detokenizer]) -> list[AsyncStream]:
         _check_n(n)
-        bells = [Bell() for _ in range(n)]
+        bells, texts = [Bell() for _ in range(n)], [pieces() for _ in range(n)]
         asks = [plan.sample(number).ask(bell.ring) for number, bell in enumerate(bells)]
         requests = self._engine.submit_all(ids, asks)
         return [
-            AsyncStream(self._engine, Assembly(request, pieces(), StopStrings(plan.stop)), bell)
-            for request, bell in zip(requests, bells, strict=True)
+            AsyncStream(self._engine, Assembly(request, text, StopStrings(plan.stop)), bell)
+            for request, text, bell in zip(requests, texts, bells, strict=True)
         ]
 
 

@@ -25,8 +25,13 @@ def chat_logprobs(tokenizer: Tokenizer, tokens: Sequence[TokenLogprobs]) -> dict
     }
 
 
+def spell(tokenizer: Tokenizer, token: int) -> bytes:
+    """The bytes of a token; a control token's are its name, though answers leave it out."""
+    return tokenizer.token_bytes(token) or tokenizer.vocabulary.tokens[token].encode("utf-8", "surrogateescape")
+
+
 def _entry(tokenizer: Tokenizer, token: int, logprob: float) -> dict[str, Any]:
-    spelt = tokenizer.token_bytes(token)
+    spelt = spell(tokenizer, token)
     return {"token": spelt.decode(errors="replace"), "logprob": _finite(logprob), "bytes": list(spelt)}
 
 
@@ -56,4 +61,4 @@ class CompletionLogprobs:
         }
 
     def _spell(self, token: int) -> str:
-        return self._tokenizer.token_bytes(token).decode(errors="replace")
+        return spell(self._tokenizer, token).decode(errors="replace")

@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ..runtime.llm import LLM
 from .call import Call
 from .errors import invalid
 from .json_response import JsonResponse
+from .logprobs import spell
 
 
 async def tokenize(call: Call) -> Response:
@@ -34,7 +34,7 @@ async def tokenize(call: Call) -> Response:
         ids = await asyncio.to_thread(llm.tokenize, given[0], special, bos)
     body: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": llm.context}
     if pieces:
-        body["token_strs"] = [_spell(llm, token) for token in ids]
+        body["token_strs"] = [spell(llm.tokenizer, token).decode(errors="replace") for token in ids]
     return JsonResponse(body)
 
 
@@ -48,7 +48,3 @@ async def detokenize(call: Call) -> Response:
     if not isinstance(tokens, list) or any(isinstance(token, bool) or not isinstance(token, int) for token in tokens):
         raise fields.wrong("tokens", "a list of token ids", tokens)
     return JsonResponse({"prompt": await asyncio.to_thread(llm.detokenize, tokens, special)})
-
-
-def _spell(llm: LLM, token: int) -> str:
-    return llm.tokenizer.token_bytes(token).decode(errors="replace")
