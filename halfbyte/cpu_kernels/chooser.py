@@ -1,4 +1,4 @@
-"""`Chooser`: the best of logits that were made elsewhere, by this machine's threads."""
+"""`Chooser`: the best of logits that were made elsewhere."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from .selection import Best, Selection
 
 
 class Chooser:
-    """Of a program that the CPU has no op of, what is left to do. One thread at a time may use it."""
+    """Of a program that the CPU has no op of, what is left to do. One thread at a time may use it.
 
-    def __init__(self, threads: int | None = None, isa: str | None = None) -> None:
-        """Raises `ConfigError`, and `UnsupportedError` for an isa that this machine lacks."""
-        count = teams.count(threads)
+    It is that thread which chooses: a row takes it microseconds, and threads that slept while a GPU computed a step
+    take half a millisecond to wake.
+    """
+
+    def __init__(self, isa: str | None = None) -> None:
+        """Raises `ConfigError` for an isa there is not, `UnsupportedError` for one that this machine lacks."""
         self._kernels = LoadedKernels(isas.detect() if isa is None else isas.named(isa), sorted({*EXECUTOR, "top_k"}))
-        self._team = teams.Team(count, self._kernels)
+        self._team = teams.Team(1, self._kernels)
         weakref.finalize(self, self._team.dismiss)
         self._selection = Selection(self._kernels.addresses["top_k"])
         self._closed = False

@@ -142,7 +142,7 @@ class Offload:
 
         config, share = self.job.config, self.pieces.shares.get("cpu")
         if share is None:
-            return Chooser(config.threads, config.isa)
+            return Chooser(config.isa)
         sides["cpu"] = made = build_share(
             share.program,
             share.stages,

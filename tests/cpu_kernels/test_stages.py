@@ -188,7 +188,7 @@ def test_spans_are_those_of_all_stages(models, shares):
 
 def test_a_chooser_chooses_as_an_executable_does_and_closes(rng):
     ready()
-    chooser = Chooser(threads=2, isa=DETECTED)
+    chooser = Chooser(DETECTED)
     logits = rng.standard_normal((3, 500)).astype(np.float32)
     logits[0, 7] = np.nan
     tiles = np.full((3, 32), -np.inf, np.float32)
@@ -201,13 +201,13 @@ def test_a_chooser_chooses_as_an_executable_does_and_closes(rng):
             order = np.argsort(-padded[row], kind="stable")[:k]
             assert np.array_equal(found[row][0], order)
         assert found[1] is None
-    assert chooser.info() == {"isa": DETECTED, "threads": 2}
+    assert chooser.info() == {"isa": DETECTED, "threads": 1}
     chooser.close()
     chooser.close()
     with pytest.raises(ResourceError, match="closed"):
         chooser.top_k_rows(logits, [1, 1, 1])
-    with pytest.raises(ConfigError, match="threads"):
-        Chooser(threads=0)
+    with pytest.raises(ConfigError, match="unknown isa"):
+        Chooser("abacus")
 
 
 def test_a_closed_share_says_so(models, shares):

@@ -42,7 +42,7 @@ def hybrid(model):
             own = pieces.shares["cpu"]
             sizes = {"n_pages": N_PAGES, "max_tokens": 64, "threads": 2, "isa": DETECTED}
             sides["cpu"] = build_share(own.program, own.stages, model.weights, **sizes)
-        chooser = sides.get("cpu") or Chooser(threads=2, isa=DETECTED)
+        chooser = sides.get("cpu") or Chooser(DETECTED)
         made.append(HybridExecutable(pieces, sides, chooser, about=about))
         return made[-1]
 
