@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from .errors import ApiError
 from .json_text import encode
 
+TOO_SLOW = 408
 LINGER = 2.0
 """Seconds that a client gets to stop sending a body that nobody reads."""
 
@@ -38,6 +39,7 @@ class Refusal(JsonResponse):
     """
 
     def __init__(self, error: ApiError) -> None:
+        self._linger = 0.0 if error.status == TOO_SLOW else LINGER
         super().__init__(error.body, error.status, error.headers | {"connection": "close"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,7 +47,7 @@ class Refusal(JsonResponse):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER):
+            async with asyncio.timeout(self._linger):
                 while (await receive()).get("more_body", False):
                     pass
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -28,6 +28,8 @@ async def tokenize(call: Call) -> Response:
         raise invalid("give one of prompt (a text) and messages", "prompt")
     if not (bos is None or isinstance(bos, bool)):
         raise fields.wrong("add_special_tokens", "true or false", bos)
+    if not (messages is None or isinstance(messages, list)):
+        raise fields.wrong("messages", "a list of messages", messages)
     if messages is not None:
         ids = (await asyncio.to_thread(llm.render, messages, template)).tolist()
     else:

@@ -13,9 +13,9 @@ from halfbyte.server.served import Served
 
 
 @contextmanager
-def running(served: Served, **config) -> Iterator[RunningServer]:
+def running(served: Served, at=None, **config) -> Iterator[RunningServer]:
     """Serve until the block ends, then drain; the caller closes the models."""
-    server = RunningServer(served, ServerConfig(**config))
+    server = RunningServer(served, ServerConfig(**config), at=at)
     started = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(started.set)))
     thread.start()
