@@ -54,6 +54,12 @@ def test_every_architecture_file_is_in_the_table():
     assert all(ARCHS[name] is not None for name in ARCHS)
 
 
+def test_every_tool_style_file_is_in_the_table():
+    from halfbyte.text.tool_styles import TOOL_STYLES
+
+    assert modules_that_make("text/tool_styles", "ToolStyle") == modules_named(TOOL_STYLES)
+
+
 def test_every_tokenizer_file_is_in_the_table():
     from halfbyte.text.build import TOKENIZERS
 

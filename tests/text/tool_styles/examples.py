@@ -1,0 +1,71 @@
+# ruff: noqa: E501 - outputs of models as they are
+"""What models write: style, text, and for calls the content and the names with arguments in it."""
+
+from __future__ import annotations
+
+CHANNEL = "<|start|>assistant<|channel|>commentary"
+
+CALLS = [
+    ("hermes", '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', "", [("f", {"a": 1})]),
+    ("hermes", 'Well.\n<tool_call>{"name":"f","arguments":{"s":"</tool_call>{"}}</tool_call>', "Well.", [("f", {"s": "</tool_call>{"})]),
+    (
+        "hermes",
+        '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>\n<tool_call>\n{"arguments": {"a": 2}, "name": "f"}\n</tool_call>\n',
+        "",
+        [("f", {}), ("f", {"a": 2})],
+    ),
+    ("hermes", '<tool_call>{"name": "f", "arguments": "{\\"a\\": 3}"}</tool_call> so', "so", [("f", {"a": 3})]),
+    ("hermes", '<tool_call>{"name": "get-it"}</tool_call>', "", [("get-it", {})]),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": 1}</tool_call>', "", [("f", {"a": 1})]),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": 1}}', "", [("f", {"a": 1})]),
+    ("hermes", '<tool_call>{"name": "f", "arguments": null}', "", [("f", {})]),
+    ("hermes", '<tool_call>[{"name": "f", "arguments": {"a": 1}}, {"name": "f", "arguments": {"a": 2}}]</tool_call>', "", [("f", {"a": 1}), ("f", {"a": 2})]),
+    ("llama3", '{"name": "f", "parameters": {"s": "é\\n\\"}"}}', "", [("f", {"s": 'é\n"}'})]),
+    ("llama3", '<|python_tag|>{"type": "function", "name": "f", "parameters": {"a": 1}}', "", [("f", {"a": 1})]),
+    ("llama3", '\n{"name": "f", "parameters": {"a": 1}}; {"name": "f", "parameters": {"a": 2}}', "", [("f", {"a": 1}), ("f", {"a": 2})]),
+    ("llama3", '{"name": "f", "parameters": {"a": 1}}\n{"name": "f", "parameters": {}}\n', "", [("f", {"a": 1}), ("f", {})]),
+    ("llama3", '<|python_tag|>f.call(s="x, y", a=[1, -2])', "", [("f", {"s": "x, y", "a": [1, -2]})]),
+    ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "f", "arguments": {"a": 2}, "id": "abcdefghi"}]', "", [("f", {"a": 1}), ("f", {"a": 2})]),
+    ("mistral", 'Yes[TOOL_CALLS] [{"arguments": {"a": 1}, "name": "f"}]', "Yes", [("f", {"a": 1})]),
+    ("mistral", '[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]get-it[CALL_ID]123456789[ARGS]{"b": [{}]}', "", [("f", {"a": 1}), ("get-it", {"b": [{}]})]),
+    ("mistral-named", '[TOOL_CALLS]f{"a": 1}', "", [("f", {"a": 1})]),
+    ("granite", '<|tool_call|>[{"name": "f", "arguments": {"a": 1}}]', "", [("f", {"a": 1})]),
+    ("phi4", '<|tool_call|>[{"name": "f", "arguments": {"a": 1}}, {"name": "get-it", "arguments": {}}]<|/tool_call|>', "", [("f", {"a": 1}), ("get-it", {})]),
+    ("function-gemma", "<start_function_call>call:f{s:<escape>a, {b}<escape>,a:-1.5,l:[true,null,{k:<escape><escape>}]}<end_function_call>", "", [("f", {"s": "a, {b}", "a": -1.5, "l": [True, None, {"k": ""}]})]),
+    ("gemma4", '<|tool_call>call:f{s:<|"|>x<|"|>}<tool_call|><|tool_call>call:get-it{}<tool_call|>', "", [("f", {"s": "x"}), ("get-it", {})]),
+    ("gemma", '```json\n{"name": "f", "parameters": {"a": 1}}\n```', "", [("f", {"a": 1})]),
+    ("gemma", '{"name": "f", "parameters": {"a": 1}}', "", [("f", {"a": 1})]),
+    ("lfm2", '<|tool_call_start|>[f(a=1, s="]"), get-it()]<|tool_call_end|>', "", None),
+    ("lfm2", '<|tool_call_start|>[f(a=1, s="]", b=true)]<|tool_call_end|>Ok', "Ok", [("f", {"a": 1, "s": "]", "b": True})]),
+    ("qwen-coder", "<tool_call>\n<function=f>\n<parameter=s>\n12\n</parameter>\n<parameter=a>\n3\n</parameter>\n</function>\n</tool_call>", "", [("f", {"s": "12", "a": 3})]),
+    ("harmony", f'{CHANNEL} to=functions.f <|constrain|>json<|message|>{{"a": 1}}', "", [("f", {"a": 1})]),
+    ("harmony", f' to=functions.f<|channel|>commentary json<|message|>{{"a": 1}}<|end|>{CHANNEL} to=functions.get-it<|message|>{{}}', "", [("f", {"a": 1}), ("get-it", {})]),
+]  # fmt: skip
+
+TEXTS = [
+    ("hermes", "The <tool_call> tag is what I use."),
+    ("hermes", '<tool_call>\n{"name": "nothing", "arguments": {"a": 1}}\n</tool_call> then'),
+    ("hermes", 'a <tool_call> {"x": 1} </tool_call>\n\n b <tool_c'),
+    ("hermes", '<tool_call>{"name": "f", "arguments": [1]}</tool_call>'),
+    ("hermes", '<tool_call>{"name": "f", "argu'),
+    ("hermes", "<tool_call>"),
+    ("hermes", '<tool_call>{"name": f}</tool_call><tool_call>{"name"}</tool_call>'),
+    ("llama3", '{"answer": {"name": "f"}}'),
+    ("llama3", '{"name": "Alice", "age": 3}\nis the JSON'),
+    ("llama3", ' The call {"name": "f", "parameters": {}} would be one.'),
+    ("llama3", "<|python_tag|>print(1)\nimport os"),
+    ("llama3", '<|python_tag|>f.call("x")'),
+    ("llama3", "[1, 2, 3]"),
+    ("llama3", "{ not json"),
+    ("mistral", "[TOOL_CALLS] are what I write"),
+    ("mistral", '[TOOL_CALLS][{"name": "g", "arguments": {}}]'),
+    ("mistral", "[TOOL"),
+    ("function-gemma", "<start_function_call>call:f{a:}<end_function_call>"),
+    ("function-gemma", "<start_function_call>call:f{a:<escape>x}<end_function_call>!"),
+    ("gemma", "```json\n[1, 2]\n```\nthat is it"),
+    ("gemma", "```python\nprint()\n```"),
+    ("lfm2", "<|tool_call_start|>[f(1)]<|tool_call_end|>"),
+    ("lfm2", "<|tool_call_start|>[f(a=__import__('os'))]<|tool_call_end|>"),
+    ("qwen-coder", "<tool_call>\n<function=nothing>\n</function>\n</tool_call>"),
+    ("harmony", "plain < text to=functions"),
+]
