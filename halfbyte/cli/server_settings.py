@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ConfigError, reject_unknown
+from ..runtime.sizes import parse_bytes
 
 NUMBERS: dict[str, tuple[type, str, str]] = {
-    "max_body": (int, "largest body of a request", "bytes"),
     "max_choices": (int, "most answers of one request", "answers"),
     "max_connections": (int, "most open connections", "connections"),
     "max_queued_vectors": (int, "most requests for vectors that wait", "requests"),
@@ -19,6 +19,7 @@ NUMBERS: dict[str, tuple[type, str, str]] = {
     "drain_timeout": (float, "time for requests under way when the server is told to stop", "seconds"),
 }
 OTHERS = {
+    "max_body": "largest body of a request (size like 16MB; default 16MiB)",
     "hosts": "names besides this computer's own by which it answers without API keys, commas between; * is all "
     "(names; default none)",
     "page": "whether there is a page at / (on or off; default on)",
@@ -33,6 +34,8 @@ def server_setting(assignment: str) -> tuple[str, Any]:
     if not equals or not text:
         raise ConfigError(f"write NAME=VALUE, for example timeout=600; names: {', '.join(known)}")
     reject_unknown([name], known, "setting")
+    if name == "max_body":
+        return name, parse_bytes(text, name)
     if name == "hosts":
         return name, tuple(one.strip().lower() for one in text.split(",") if one.strip())
     if name == "page":

@@ -17,7 +17,7 @@ from .drain import Drain
 from .endpoint import Endpoint
 from .errors import ApiError
 from .json_response import Refusal
-from .meter import ServerMeter
+from .meter import OTHER, ServerMeter
 from .one_by_one import OneByOne
 from .origin import BrowserGuard
 from .page_files import page_routes
@@ -51,12 +51,10 @@ OPEN = frozenset({"/health"})
 def build_app(served: Served, config: ServerConfig | None = None) -> Starlette:
     """An ASGI application; `app.state.server` is what its requests share. Closing the models is the caller's."""
     config = config or ServerConfig()
-    server = Server(
-        served, config, Drain(), ServerMeter(frozenset({*POSTS, *GETS})), OneByOne(config.max_queued_vectors)
-    )
-    routes: list[BaseRoute] = [Route(path, Endpoint(server, POSTS[path]), methods=["POST"]) for path in POSTS]
+    server = Server(served, config, Drain(), ServerMeter(), OneByOne(config.max_queued_vectors))
+    routes: list[BaseRoute] = [Route(path, Endpoint(server, path, POSTS[path]), methods=["POST"]) for path in POSTS]
     routes += [
-        Route(path, Endpoint(server, GETS[path], takes_body=False, needs_key=path not in OPEN), methods=["GET"])
+        Route(path, Endpoint(server, path, GETS[path], takes_body=False, needs_key=path not in OPEN), methods=["GET"])
         for path in GETS
     ]
     if config.page:
@@ -86,11 +84,13 @@ def _middleware(config: ServerConfig) -> list[Middleware]:
 
 
 async def _unknown_path(request: Request, error: Exception) -> Response:
+    request.app.state.server.meter.count(OTHER, 404, 0.0)
     known = ", ".join([*POSTS, "/v1/models", "/health", "/metrics"])
     return Refusal(ApiError(404, f"there is no {request.url.path[:80]!r}; there are: {known}", code="not_found"))
 
 
 async def _wrong_method(request: Request, error: Exception) -> Response:
+    request.app.state.server.meter.count(OTHER, 405, 0.0)
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     message = f"{request.url.path[:80]!r} takes {headers.get('Allow', 'another method')}, not {request.method[:20]}"
     return Refusal(ApiError(405, message, code="wrong_method", headers=headers))

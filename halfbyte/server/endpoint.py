@@ -37,6 +37,7 @@ class Exchange:
         self.request = Request(scope, receive)
         self.id = uuid.uuid4().hex
         self.status = GONE
+        self.problem = ""
         self.unread = True
         self._send = send
 
@@ -53,10 +54,15 @@ class Exchange:
 
 
 class Endpoint:
-    """An ASGI application around a handler. `takes_body`: a JSON object; `needs_key`: where there are keys."""
+    """An ASGI application around a handler. `path` is what metrics call it.
 
-    def __init__(self, server: Server, handler: Handler, *, takes_body: bool = True, needs_key: bool = True) -> None:
-        self._server, self._handler = server, handler
+    `takes_body`: a JSON object; `needs_key`: where there are keys.
+    """
+
+    def __init__(
+        self, server: Server, path: str, handler: Handler, *, takes_body: bool = True, needs_key: bool = True
+    ) -> None:
+        self._server, self._path, self._handler = server, path, handler
         self._takes_body, self._needs_key = takes_body, needs_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,8 +78,9 @@ class Endpoint:
             await exchange.respond(self._response_to(error, exchange))
         finally:
             seconds = time.perf_counter() - started
-            self._server.meter.count(scope["path"], exchange.status, seconds)
-            log.info("%s %s %d %.3f s", scope["method"], scope["path"], exchange.status, seconds)
+            self._server.meter.count(self._path, exchange.status, seconds)
+            path = scope.get("raw_path", b"").decode("ascii", "replace")  # as it came: no line breaks
+            log.info("%s %s %d %.3f s%s", scope["method"], path, exchange.status, seconds, exchange.problem)
 
     async def _serve(self, exchange: Exchange) -> None:
         headers, config = exchange.request.headers, self._server.config
@@ -99,6 +106,7 @@ class Endpoint:
 
     def _response_to(self, error: Exception, exchange: Exchange) -> Response:
         shown, request = api_error(error), exchange.request
+        exchange.problem = ": " + "".join(letter if letter.isprintable() else " " for letter in str(shown))
         if shown.status == 500:
             log.error("%s %s failed (%s)", request.method, request.url.path, exchange.id, exc_info=error)
         if shown.status == 429:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..errors import (
@@ -73,9 +74,15 @@ def api_error(error: Exception) -> ApiError:
         return ApiError(500, str(error), kind=SERVER, code="internal_error")
     for kind, status, name, code in KINDS:
         if isinstance(error, kind):
-            param = getattr(error, "key", None)
+            param = getattr(error, "key", None) or _field(str(error))
             return ApiError(status, str(error), kind=name, param=param, code=code, headers=_headers(status))
     return ApiError(500, str(error), kind=SERVER, code="internal_error")
+
+
+def _field(message: str) -> str | None:
+    """A message about a part of a conversation begins with its place, as in messages[0]['content']."""
+    found = re.match(r"messages(\[\w+\]|\['\w+'\])*", message)
+    return found[0] if found else None
 
 
 def _headers(status: int) -> dict[str, str]:

@@ -113,3 +113,12 @@ def test_a_wrong_configuration_is_named(wrong):
     with pytest.raises(ConfigError) as caught:
         ServerConfig(**wrong)
     assert caught.value.key == next(iter(wrong))
+
+
+def test_a_log_line_is_one_line_whatever_was_sent(server, caplog):
+    with caplog.at_level("INFO", "halfbyte.server"):
+        httpx.get(f"{server.url}/v1/models/%0a00:00:00%20POST%20forged%1b[2J")
+        httpx.post(f"{server.url}/v1/completions", json={"model": "a\nforged\x1b", "prompt": "B"})
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert all(line.isprintable() and " 404 " in line for line in lines)

@@ -72,6 +72,7 @@ def test_metrics_are_prometheus_and_count_what_happened(http, client):
     }
     assert samples["halfbyte_http_requests_total", "/v1/completions", "200"] >= 1
     assert samples["halfbyte_http_requests_total", "/v1/completions", "400"] >= 1
+    assert samples["halfbyte_http_requests_total", "other", "404"] >= 1
     assert samples["halfbyte_generated_tokens_total",] >= 12
     assert samples["halfbyte_first_token_seconds_count",] >= 1
     assert samples["halfbyte_pages_used",] == 0
