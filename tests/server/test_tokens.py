@@ -9,6 +9,8 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.runtime.toy import wait_until
+
 
 @pytest.fixture
 def http(server):
@@ -59,26 +61,33 @@ def test_health(http):
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "requests": 0})
 
 
-def test_metrics_are_prometheus_and_count_what_happened(http, client):
-    client.completions.create(model="toy", prompt="BC", max_tokens=12, temperature=0)
-    http.post("/v1/completions", json={"prompt": 4})
-    http.get("/no/such/path")
-    answer = http.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=")
-    samples = {
+def samples(text):
+    return {
         (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(answer.text)
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    assert samples["halfbyte_http_requests_total", "/v1/completions", "200"] >= 1
-    assert samples["halfbyte_http_requests_total", "/v1/completions", "400"] >= 1
-    assert samples["halfbyte_http_requests_total", "other", "404"] >= 1
-    assert samples["halfbyte_generated_tokens_total",] >= 12
-    assert samples["halfbyte_first_token_seconds_count",] >= 1
-    assert samples["halfbyte_pages_used",] == 0
-    assert samples["halfbyte_ended_total", "length"] >= 1
-    assert samples["halfbyte_draining",] == 0
-    assert len(re.findall("^# TYPE", answer.text, re.M)) == len(set(re.findall("^# TYPE.*", answer.text, re.M)))
+
+
+def test_metrics_are_prometheus_and_count_what_happened(http, client):
+    client.completions.create(model="toy", prompt="BC", max_tokens=12, temperature=0)
+    http.get("/no/such/path")
+    http.post("/v1/completions", json={"prompt": 4})
+    # A request is counted when it has ended, just after its client has the answer.
+    refused = "halfbyte_http_requests_total", "/v1/completions", "400"
+    wait_until(lambda: refused in samples(http.get("/metrics").text))
+    answer = http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    found = samples(answer.text)
+    assert found["halfbyte_http_requests_total", "/v1/completions", "200"] >= 1
+    assert found["halfbyte_http_requests_total", "other", "404"] >= 1
+    assert found["halfbyte_generated_tokens_total",] >= 12
+    assert found["halfbyte_first_token_seconds_count",] >= 1
+    assert found["halfbyte_pages_used",] == 0
+    assert found["halfbyte_ended_total", "length"] >= 1
+    assert found["halfbyte_draining",] == 0
+    types = re.findall("^# TYPE.*", answer.text, re.M)
+    assert len(types) == len(set(types)) > 25
 
 
 def test_paths_and_methods_that_are_not_there(http):
