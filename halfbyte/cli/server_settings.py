@@ -19,7 +19,7 @@ NUMBERS: dict[str, tuple[type, str, str]] = {
     "drain_timeout": (float, "time for requests under way when the server is told to stop", "seconds"),
 }
 OTHERS = {
-    "max_body": "largest body of a request (size like 16MB; default 16MiB)",
+    "max_body": "largest body of a request (size like 16MB; default 8MiB)",
     "hosts": "names besides this computer's own by which it answers without API keys, commas between; * is all "
     "(names; default none)",
     "page": "whether there is a page at / (on or off; default on)",

@@ -28,14 +28,25 @@ from .usage import add_usage, speeds, usage
 async def completions(call: Call) -> Response:
     """The continuation of one text or of several."""
     request = read_completion(call)
-    llm, streams = request.choice.llm, []
-    for prompt in request.prompts:
-        streams += await llm.astreams(prompt, request.n, **request.options)
-    echoes = [await _spelt(request, prompt) for prompt in request.prompts]
+    streams, echoes = await _started(request)
     answer = CompletionAnswer(request, streams, echoes, call.server.meter)
     if request.stream:
         return EventStream(answer.chunks(), keep_alive=call.server.config.keep_alive)
     return JsonResponse(await answer.whole())
+
+
+async def _started(request: CompletionRequest) -> tuple[list[AsyncStream], list[str]]:
+    """The streams of all answers, and what their texts begin with: all or none."""
+    streams: list[AsyncStream] = []
+    try:
+        echoes = [await _spelt(request, prompt) for prompt in request.prompts]
+        for prompt in request.prompts:
+            streams += await request.choice.llm.astreams(prompt, request.n, **request.options)
+    except BaseException:
+        for stream in streams:
+            await stream.aclose()
+        raise
+    return streams, echoes
 
 
 async def _spelt(request: CompletionRequest, prompt: str | list[int]) -> str:

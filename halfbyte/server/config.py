@@ -28,7 +28,7 @@ class ServerConfig:
     keys: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    max_body: int = 16 * 2**20
+    max_body: int = 8 * 2**20
     max_choices: int = 128
     max_connections: int = 512
     max_queued_vectors: int = 64

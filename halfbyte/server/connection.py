@@ -51,6 +51,11 @@ class Connection(H11Protocol):
         self._disarm()
         super().resume_writing()
 
+    def on_response_complete(self) -> None:
+        """A client that never takes the end of its answer does not stay for ever either."""
+        super().on_response_complete()
+        self._close_in_time()
+
     def send_400_response(self, msg: str) -> None:
         """Say in OpenAI's form that this is no HTTP, unless an answer is on its way."""
         if not self._in_request:
@@ -58,6 +63,11 @@ class Connection(H11Protocol):
             head = "HTTP/1.1 400 Bad Request", "content-type: application/json", f"content-length: {len(body)}"
             self.transport.write("\r\n".join([*head, "connection: close\r\n\r\n"]).encode() + body)
         self.transport.close()
+        self._close_in_time()
+
+    def _close_in_time(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self._arm(self.limits.stall_timeout)
 
     @property
     def _in_request(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
 
@@ -45,21 +46,38 @@ class EventStream(Response):
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._events, self._keep_alive, self._done = events, keep_alive, done
+        self._sent_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send all; whoever cancels this closes the events."""
-        async with contextlib.aclosing(self._events) as events:
+        async with contextlib.aclosing(self._pieces()) as pieces:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            async with contextlib.aclosing(self._pieces(events)) as pieces:
+            comments = asyncio.ensure_future(self._comment(send))
+            try:
                 async for piece in pieces:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await self._send(send, piece)
+            finally:
+                comments.cancel()
+                await asyncio.gather(comments, return_exceptions=True)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _pieces(self, events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
+    async def _send(self, send: Send, piece: bytes) -> None:
+        self._sent_at = time.monotonic()
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def _comment(self, send: Send) -> None:
+        self._sent_at = time.monotonic()
+        while True:
+            silent = time.monotonic() - self._sent_at
+            if silent >= self._keep_alive:
+                await self._send(send, COMMENT)
+            await asyncio.sleep(self._keep_alive - min(silent, self._keep_alive / 2))
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
         try:
-            async with contextlib.aclosing(with_pauses(events, self._keep_alive)) as timed:
-                async for event in timed:
-                    yield COMMENT if event is None else event.encoded()
+            async with contextlib.aclosing(self._events) as events:
+                async for event in events:
+                    yield event.encoded()
         except Exception as error:
             shown = api_error(error)
             if shown.status == 500:
@@ -68,20 +86,3 @@ class EventStream(Response):
             return
         if self._done:
             yield DONE
-
-
-async def with_pauses(events: AsyncGenerator[Event], seconds: float) -> AsyncGenerator[Event | None]:
-    """Events, and None whenever there was none for so long."""
-    while True:
-        coming = asyncio.ensure_future(anext(events, None))
-        try:
-            while not (await asyncio.wait({coming}, timeout=seconds))[0]:
-                yield None
-            event = coming.result()
-        finally:
-            if not coming.done():
-                coming.cancel()
-                await asyncio.wait({coming})
-        if event is None:
-            return
-        yield event

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from .errors import ApiError, invalid
 
 MAX_DEPTH = 64
+MAX_VALUES = 1_000_000
 MAX_DIGITS = 320
 """Of a number: the largest double has 309 before the point."""
 
@@ -71,10 +72,13 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _check(value: Any) -> None:
     """Without recursion: the parser may have gone deeper than Python code could follow."""
-    level = [value]
+    level, seen = [value], 0
     for _ in range(MAX_DEPTH + 1):
         if not level:
             return
+        seen += len(level)
+        if seen > MAX_VALUES:
+            raise _malformed(f"it has more than {MAX_VALUES} values")
         for one in level:
             _check_texts(one)
         level = [child for one in level for child in _children(one)]
