@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import threading
 
@@ -12,13 +13,15 @@ import httpx
 import pytest
 
 from halfbyte.errors import ConfigError, ResourceError
-from halfbyte.server.address import is_local, listen
-from halfbyte.server.config import ServerConfig
-from halfbyte.server.running import RunningServer
-from halfbyte.server.served import Served
+from halfbyte.server import RunningServer, Served, ServerConfig, listen
+from halfbyte.server.address import is_local
+from halfbyte.server.app import GETS, POSTS
+from halfbyte.server.errors import KINDS
+from tests.model.tiny import tiny_model
 from tests.runtime.toy import Gate, ToyExecutable
 from tests.runtime.toy_llm import TEXT, toy_llm
 from tests.server.raw import Raw, error_of, status_of
+from tests.source_tree import ROOT, python_files
 
 ASK = {"prompt": "BC", "max_tokens": 12, "temperature": 0}
 
@@ -132,3 +135,21 @@ def test_a_server_needs_a_model_and_two_need_two_names():
         Served()
     with toy_llm() as llm, pytest.raises(ConfigError, match="another name"):
         Served(llm, "same", llm, "same")
+
+
+def test_the_example_of_the_page_runs(tmp_path, capsys):
+    page = (ROOT / "docs/server.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert example.count('"smollm2-135m"') == 1
+    exec(example.replace('"smollm2-135m"', repr(str(tiny_model(tmp_path)))), {})
+    assert re.fullmatch(r"listening at http://127\.0\.0\.1:\d+\n", capsys.readouterr().out)
+
+
+def test_the_page_names_every_path_and_every_code():
+    page = (ROOT / "docs/server.md").read_text(encoding="utf-8")
+    assert [path for path in [*POSTS, *GETS] if path.partition("/{")[0] not in page] == []
+    sources = [path.read_text(encoding="utf-8") for path in python_files("halfbyte/server")]
+    codes = {code for source in sources for code in re.findall(r'code="(\w+)"', source)}
+    codes |= {code for *_, code in KINDS if code}
+    inner = {"internal_error", "invalid_http", "adapter_not_found", "unsupported_model"}
+    assert sorted(code for code in codes - inner if f"`{code}`" not in page) == []
