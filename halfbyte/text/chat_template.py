@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FormatError
+from ..errors import FormatError, RequestError
 from .fallback_templates import FALLBACKS, choose_fallback
 from .literal_marks import LiteralMarks, unmark
 from .messages import check_messages, plain_data
 from .reasoning import Reasoning, find_reasoning
 from .rendered import Rendered
 from .tokenizer import Tokenizer
+from .tool_styles import ToolStyle, find_tool_style
+from .tool_styles.telling import involves_tools, tell, tell_in_words, with_text_arguments
 
 if TYPE_CHECKING:
     from .template_sandbox import CompiledTemplate
@@ -64,14 +67,32 @@ class ChatTemplate:
     ) -> Rendered:
         """The chat as text; hand it to `encode_chat` as it is.
 
-        Further keywords become variables of the template. Raises `RequestError` for messages that are malformed or
+        Further keywords become variables of the template; `tools` are put into the messages where it knows no such
+        variable. Calls and results may be in OpenAI's form. Raises `RequestError` for messages that are malformed or
         that the template refuses, `FormatError` for a template that is broken or hostile, `UnsupportedError` for one
         that wants what we do not have.
         """
         if self._with_tools is not None and kwargs.get("tools"):
             return self._with_tools.render(messages, add_generation_prompt, **kwargs)
         given = {name: plain_data(value, name) for name, value in kwargs.items()}
-        given["messages"] = check_messages(messages)
+        checked = check_messages(messages)
+        if not (given.get("tools") or involves_tools(checked)):
+            return self._render({**given, "messages": checked}, add_generation_prompt)
+        style, variable = self.tools
+        if variable is None:
+            words = tell_in_words(checked, _tools(given.pop("tools", None)), style, self._takes_system)
+            return self._render({**given, "messages": words}, add_generation_prompt)
+        if variable != "tools" and "tools" in given:
+            given.setdefault(variable, given["tools"])
+        told = tell(checked, style)
+        try:
+            return self._render({**given, "messages": told}, add_generation_prompt)
+        except RequestError as error:
+            if not isinstance(error.__cause__, TypeError):
+                raise
+            return self._render({**given, "messages": with_text_arguments(told)}, add_generation_prompt)
+
+    def _render(self, given: dict[str, Any], add_generation_prompt: bool) -> Rendered:
         input_size = len(self.source) + _count(given)
         marked, table = self._marks.mark(given)
         variables = {
@@ -84,6 +105,10 @@ class ChatTemplate:
         }
         return unmark(self._compiled.render(variables, input_size, table), table)
 
+    @property
+    def _takes_system(self) -> bool:
+        return re.search(r"raise_exception\([^)]*system", self.source, re.IGNORECASE) is None
+
     @cached_property
     def reasoning(self) -> Reasoning | None:
         """How the model thinks before it answers, and what to `render` with so that it does not.
@@ -91,6 +116,15 @@ class ChatTemplate:
         Raises `FormatError` and `UnsupportedError` as `render` does for a broken template.
         """
         return find_reasoning(self.source, self.variables)
+
+    @cached_property
+    def tools(self) -> tuple[ToolStyle, str | None]:
+        """How the model calls tools, and the variable of the template that takes them; None where it takes none and
+        they are explained in words. Raises as `reasoning`.
+        """
+        if self._with_tools is not None:
+            return self._with_tools.tools
+        return find_tool_style(self.source, self.variables)
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -117,6 +151,15 @@ def _text(metadata: Mapping[str, object], key: str) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
     raise FormatError(f"{key}: wants text, not {type(value).__name__}; fetch or convert the file again")
+
+
+def _tools(tools: Any) -> list[Any]:
+    """Checked as far as explaining them in words needs."""
+    if tools is None:
+        return []
+    if isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools):
+        return [tool if isinstance(tool.get("function"), dict) else {"function": tool} for tool in tools]
+    raise RequestError("tools wants a list of {'type': 'function', 'function': ...} mappings")
 
 
 def _count(data: Any) -> int:

@@ -41,7 +41,7 @@ def find_tool_style(source: str, variables: Iterable[str]) -> tuple[ToolStyle, s
     for style in TOOL_STYLES.values():
         if any(text in source for text in style.shown_by) and (variable or style.instructions):
             return style, variable
-    return TOOL_STYLES["hermes"], None
+    return TOOL_STYLES["hermes"], variable
 
 
 __all__ = [

@@ -118,7 +118,7 @@ def test_a_style_reads_what_it_writes(style):
     [
         ("<tool_call>", ["tools"], ("hermes", "tools")),
         ("<|im_start|>", [], ("hermes", None)),
-        ("<|im_start|>", ["tools"], ("hermes", None)),
+        ("<|im_start|>", ["tools"], ("hermes", "tools")),
         ("<tool_call>", ["xml_tools"], ("hermes", "xml_tools")),
         ("<tool_call>\n<function=", ["tools"], ("qwen-coder", "tools")),
         ("<|start_header_id|>", ["tools"], ("llama3", "tools")),
