@@ -11,6 +11,7 @@
         ├── KvBudgetExceededError  more tokens than kv_memory holds
         ├── QueueFullError         as many requests wait as max_queued allows
         ├── DeadlineExceededError  not answered within timeout
+        ├── IncompleteAnswerError  an answer that was to become an object ended before it was one (completion)
         └── CancelledError         the caller took the request back
 
 A message says what is wrong, where, and what to do. An `AssertionError` is our own bug, never the caller's.
@@ -107,6 +108,14 @@ class QueueFullError(RequestError):
 
 class DeadlineExceededError(RequestError):
     """The request did not end in the time it was given."""
+
+
+class IncompleteAnswerError(RequestError):
+    """An answer ended before it was what its schema describes; `completion` has what there is."""
+
+    def __init__(self, message: str, *, completion: Any) -> None:
+        self.completion = completion
+        super().__init__(message)
 
 
 class CancelledError(RequestError):

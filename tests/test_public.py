@@ -25,6 +25,7 @@ PUBLIC = [
     "Embedder",
     "FormatError",
     "HalfbyteError",
+    "IncompleteAnswerError",
     "KvBudgetExceededError",
     "Metrics",
     "QueueFullError",
@@ -118,7 +119,7 @@ def test_every_dependency_is_justified():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = names(project["dependencies"]).union(*map(names, project["optional-dependencies"].values()))
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
-    assert declared == set(re.findall(r"^\| ([a-z0-9_-]+) \| .{10,} \|$", page, re.MULTILINE)) - {"package"}
+    assert declared == set(re.findall(r"^\| ([A-Za-z0-9_-]+) \| .{10,} \|$", page, re.MULTILINE)) - {"package"}
 
 
 def test_every_dependency_is_used_and_every_use_declared():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
+from ..errors import RequestError
 from ..text import Detokenizer, StopStrings
 from .completion import Completion, StreamEvent
+from .constraint.wish import Constraint
 from .request import Emission, Request
 from .sequence import Chosen, FinishReason
 from .timings import Timings
@@ -14,12 +17,15 @@ from .timings import Timings
 class Assembly:
     """Makes whole characters, watches stop strings and the clock; for one request, in its caller's thread."""
 
-    def __init__(self, request: Request, pieces: Detokenizer, stops: StopStrings) -> None:
+    def __init__(
+        self, request: Request, pieces: Detokenizer, stops: StopStrings, constraint: Constraint | None = None
+    ) -> None:
         self.request = request
         self.ended = False
         self.num_tokens = 0
         self._pieces = pieces
         self._stops = stops
+        self._constraint = constraint
         self._held: list[Chosen] = []
         self._first_at: float | None = None
         self._last_at = 0.0
@@ -47,15 +53,26 @@ class Assembly:
         assert last.finish_reason is not None
         assert last.timings is not None
         assert sequence.sampler is not None
+        text = "".join(event.text for event in events)
         return Completion(
-            text="".join(event.text for event in events),
+            text=text,
             ids=tuple(token for event in events for token in event.ids),
             finish_reason=last.finish_reason,
             timings=last.timings,
             prompt_ids=tuple(sequence.ids[: sequence.num_prompt].tolist()),
             seed=sequence.sampler.seed,
             logprobs=tuple(one for event in events for one in event.logprobs),
+            parsed=self._parsed(text) if last.finish_reason == "stop" else None,
         )
+
+    def _parsed(self, text: str) -> Any:
+        """None of an answer that a stop string cut, or that the caller's class refuses."""
+        if self._constraint is None or self._constraint.parse is None:
+            return None
+        try:
+            return self._constraint.parse(text)
+        except (ValueError, RequestError):
+            return None
 
     def _flush(self, text: str) -> StreamEvent:
         reason = self.request.finish_reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .sampling.logprobs import TokenLogprobs
 from .sequence import FinishReason
@@ -29,7 +30,8 @@ class Completion:
     """A whole answer. End tokens are not among `ids`; a stop string is not in `text`.
 
     `seed` gives the same answer again where tokens were drawn. `logprobs` has an entry for each of `ids` where the
-    option asks for it.
+    option asks for it. `parsed` is what the text says where it follows a `schema` to its end: data, or an object of the
+    class that was given.
     """
 
     text: str
@@ -39,3 +41,4 @@ class Completion:
     prompt_ids: tuple[int, ...]
     seed: int
     logprobs: tuple[TokenLogprobs, ...] = ()
+    parsed: Any = None

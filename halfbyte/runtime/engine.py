@@ -17,6 +17,7 @@ from ..errors import ContextExceededError, KvBudgetExceededError, RequestError
 from ..model.backend import Executable
 from .adapters import NO_ADAPTERS, Adapters, AdapterUse
 from .cache.disk_cache import DiskCache
+from .constraint.grammar import Grammar
 from .limits import EngineLimits
 from .loop import EngineLoop
 from .metrics.metrics import Metrics
@@ -45,6 +46,7 @@ class Ask:
     timeout: float | None = None
     notify: Callable[[], None] | None = None
     adapters: AdapterUse = NO_ADAPTERS
+    grammar: Grammar | None = None
 
 
 @dataclass(frozen=True)
@@ -263,17 +265,21 @@ class Engine:
 
     def _branch(self, origin: Sequence, num_tokens: int, ask: Ask) -> Sequence:
         max_len = self._max_len(num_tokens, ask)
-        return origin.fork(
-            num_tokens,
-            max_len=max_len,
-            sampler=self._sampler(origin.ids[:num_tokens], ask, max_len),
-            priority=ask.priority,
-            submitted_at=perf_counter(),
+        sampler = self._sampler(origin.ids[:num_tokens], ask, max_len)
+        child = origin.fork(
+            num_tokens, max_len=max_len, sampler=sampler, priority=ask.priority, submitted_at=perf_counter()
         )
+        before = origin.sampler and origin.sampler.matcher
+        if sampler.matcher and before and before.grammar is ask.grammar:
+            child.answer_at = origin.answer_at
+            for token in origin.ids[origin.answer_at : num_tokens].tolist():
+                sampler.matcher.accept(token)
+        return child
 
     def _sampler(self, prompt: TokenIds, ask: Ask, max_len: int) -> Sampler:
         self._check_bias(ask.params.logit_bias)
-        return Sampler(ask.params, self.select, prompt=prompt, capacity=max_len, spell=self._spell)
+        matcher = None if ask.grammar is None else ask.grammar.matcher()
+        return Sampler(ask.params, self.select, prompt=prompt, capacity=max_len, spell=self._spell, matcher=matcher)
 
     def _check_bias(self, bias: Mapping[int, float]) -> None:
         unknown = [token for token in bias if token >= self.vocab_size]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ConfigError, RequestError, reject_unknown
-from ..text import ChatTemplate, Detokenizer, StopStrings, Tokenizer, encode_chat
+from ..errors import reject_unknown
+from ..text import ChatTemplate, Tokenizer
 from .adapters import AdapterChoice
-from .assembly import Assembly
-from .async_stream import AsyncStream, Bell
+from .async_stream import AsyncStream
 from .cache.explain import CacheReport, explain
 from .completion import Completion
+from .constraint.answer import answer_of
 from .engine import Engine, TokenIds
 from .metrics.metrics import Metrics
 from .metrics.tracing import Tracing
-from .options import CHAT_NAMES, ChatOptions, Options, Plan, check_logprobs, check_template_kwargs, resolve
+from .opening import Asked, Opening, check_n
+from .options import AnswerOptions, ChatAnswerOptions, ChatOptions, Options, check_logprobs, check_template_kwargs
 from .prompts import Messages, Prompt, Prompts, are_many, are_messages, token_ids
 from .reader import KeepRows
 from .reading import read_all
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ..model.spec import ModelSpec
 
 
-MOST_SAMPLES = 1024
+T = TypeVar("T")
 
 
 class LLM:
@@ -64,6 +65,7 @@ class LLM:
         self.spec = spec
         self.metadata = metadata
         self._engine = engine
+        self._opening = Opening(engine, tokenizer, template, lambda: self.sampling_defaults)
 
     def tokenize(self, text: str, special: bool = False, bos: bool | None = None) -> list[int]:
         """Ids of `text`.
@@ -71,14 +73,11 @@ class LLM:
         `special`: control tokens spelt out in it count as such. `bos`: whether a begin token comes first, None for as
         the file says; no end token comes last. Raises `RequestError` for what is no text.
         """
-        if not isinstance(text, str):
-            raise RequestError(f"the text to tokenize must be a string, not {repr(text)[:80]}")
-        return self.tokenizer.encode(text, special=special, bos=bos, eos=False)
+        return self._opening.encode(text, special, bos)
 
     def detokenize(self, ids: Iterable[int], special: bool = False) -> str:
         """Text of `ids`; with `special` control tokens are spelt out, else left out. Raises `RequestError`."""
-        known = ids if isinstance(ids, (Sequence, np.ndarray)) or not isinstance(ids, Iterable) else list(ids)
-        return self.tokenizer.decode(token_ids(known).tolist(), special=special)
+        return self._opening.decode(ids, special)
 
     def logits(self, ids: Sequence[int] | TokenIds, adapters: AdapterChoice | None = None) -> NDArray[np.float32]:
         """f32[T, V]: what the model expects after each of `ids`; `adapters` as in `Options`.
@@ -106,11 +105,17 @@ class LLM:
         """
         check_logprobs(logprobs)
         use = self._engine.adapters.choose(adapters)
-        texts = [self._ids(one) for one in (prompt if are_many(prompt) else [cast("Prompt", prompt)])]
+        texts = [self._opening.ids(one) for one in (prompt if are_many(prompt) else [cast("Prompt", prompt)])]
         readers = [ScoreReader(ids, logprobs, self._engine.select) for ids in texts]
         read_all(self._engine, list(zip(texts, readers, strict=True)), use)
         scores = [reader.score() for reader in readers]
         return scores if are_many(prompt) else scores[0]
+
+    @overload
+    def generate(self, prompt: Prompt, *, schema: type[T], **options: Unpack[AnswerOptions]) -> T: ...
+
+    @overload
+    def generate(self, prompt: Prompts, *, schema: type[T], **options: Unpack[AnswerOptions]) -> list[T]: ...
 
     @overload
     def generate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion: ...
@@ -118,83 +123,90 @@ class LLM:
     @overload
     def generate(self, prompt: Prompts, **options: Unpack[Options]) -> list[Completion]: ...
 
-    def generate(self, prompt: Prompt | Prompts, **options: Unpack[Options]) -> Completion | list[Completion]:
+    def generate(self, prompt: Prompt | Prompts, **options: Any) -> Any:
         """Continue `prompt` and wait for the whole answer; of several prompts all answers in the same order, computed
-        together. An exception in the wait, Ctrl-C too, cancels what is left.
+        together. An exception in the wait, Ctrl-C too, cancels what is left. With a class as `schema` what comes back
+        is an object of it.
 
-        Raises `ConfigError` for a misspelt or impossible option, `RequestError` for a prompt that cannot be served.
+        Raises `ConfigError` for a misspelt or impossible option, `RequestError` for a prompt that cannot be served,
+        `IncompleteAnswerError` for an object that was cut.
         """
-        if not are_many(prompt):
-            with self.stream(cast("Prompt", prompt), **options) as stream:
-                return stream.collect()
+        opening = self._opening
+        asked = [opening.prompt(one, options) for one in (prompt if are_many(prompt) else [cast("Prompt", prompt)])]
         with ExitStack() as stack:
-            streams = [stack.enter_context(self.stream(one, **options)) for one in prompt]
-            return [stream.collect() for stream in streams]
+            streams = [stack.enter_context(opening.stream(one)) for one in asked]
+            answers = [answer_of(s.collect(), one.plan.constraint) for s, one in zip(streams, asked, strict=True)]
+        return answers if are_many(prompt) else answers[0]
 
     def samples(self, prompt: Prompt, n: int, **options: Unpack[Options]) -> list[Completion]:
         """`n` answers to one prompt, which is computed and kept once. With a `seed`, each takes the next one.
 
         Raises as `generate`.
         """
-        _check_n(n)
-        plan = self._plan(options)
-        asks = [plan.sample(number).ask() for number in range(n)]
-        requests = self._engine.submit_all(self._ids(prompt), asks)
+        check_n(n)
         with ExitStack() as stack:
-            streams = [
-                stack.enter_context(self._open(Assembly(request, self._pieces(plan), StopStrings(plan.stop)), plan))
-                for request in requests
-            ]
-            return [stream.collect() for stream in streams]
+            streams = self._opening.streams(self._opening.prompt(prompt, options), n)
+            return [stream.collect() for stream in map(stack.enter_context, streams)]
 
     def stream(self, prompt: Prompt, **options: Unpack[Options]) -> Stream:
         """Continue `prompt`, piece by piece; closing the stream cancels. Raises as `generate`, at once."""
-        plan = self._plan(options)
-        return self._start(self._ids(prompt), plan, self._pieces(plan))
+        return self._opening.stream(self._opening.prompt(prompt, options))
 
-    def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
+    @overload
+    def chat(self, messages: Messages, *, schema: type[T], **options: Unpack[ChatAnswerOptions]) -> T: ...
+
+    @overload
+    def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion: ...
+
+    def chat(self, messages: Messages, **options: Any) -> Any:
         """The model's next message, as `generate`; its chat template turns `messages` into a prompt."""
-        with self.stream_chat(messages, **options) as stream:
-            return stream.collect()
+        asked = self._opening.chat(messages, cast("ChatOptions", options))
+        with self._opening.stream(asked) as stream:
+            return answer_of(stream.collect(), asked.plan.constraint)
 
     def stream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Stream:
         """The model's next message, piece by piece, as `stream`."""
-        ids, plan = self._chat(messages, options)
-        return self._start(ids, plan, Detokenizer(self.tokenizer, spelled=plan.spelled))
+        return self._opening.stream(self._opening.chat(messages, options))
 
-    async def agenerate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion:
+    @overload
+    async def agenerate(self, prompt: Prompt, *, schema: type[T], **options: Unpack[AnswerOptions]) -> T: ...
+
+    @overload
+    async def agenerate(self, prompt: Prompt, **options: Unpack[Options]) -> Completion: ...
+
+    async def agenerate(self, prompt: Prompt, **options: Any) -> Any:
         """`generate` of one prompt for asyncio; a cancelled task cancels the request."""
-        async with self.astream(prompt, **options) as stream:
-            return await stream.collect()
+        return await self._acollect(self._opening.prompt(prompt, options))
 
     def astream(self, prompt: Prompt, **options: Unpack[Options]) -> AsyncStream:
         """`stream` for asyncio: `async for event in llm.astream(...)`."""
-        plan = self._plan(options)
-        return self._astart(self._ids(prompt), plan, self._pieces(plan))
+        return self._opening.async_streams(self._opening.prompt(prompt, options), 1)[0]
 
-    async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion:
+    @overload
+    async def achat(self, messages: Messages, *, schema: type[T], **options: Unpack[ChatAnswerOptions]) -> T: ...
+
+    @overload
+    async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion: ...
+
+    async def achat(self, messages: Messages, **options: Any) -> Any:
         """`chat` for asyncio; a cancelled task cancels the request."""
-        async with self.astream_chat(messages, **options) as stream:
-            return await stream.collect()
+        return await self._acollect(self._opening.chat(messages, cast("ChatOptions", options)))
 
     def astream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> AsyncStream:
         """`stream_chat` for asyncio."""
-        ids, plan = self._chat(messages, options)
-        return self._astart(ids, plan, Detokenizer(self.tokenizer, spelled=plan.spelled))
+        return self._opening.async_streams(self._opening.chat(messages, options), 1)[0]
 
     async def astreams(self, prompt: Prompt, n: int, **options: Unpack[Options]) -> list[AsyncStream]:
         """`n` answers to one prompt for asyncio, each a stream; see `samples`. Tokenizing holds up no other task."""
-        ids, plan = await asyncio.to_thread(lambda: (self._ids(prompt), self._plan(options)))
-        return self._astart_all(ids, plan, n, lambda: self._pieces(plan))
+        return self._opening.async_streams(await asyncio.to_thread(self._opening.prompt, prompt, options), n)
 
     async def astreams_chat(self, messages: Messages, n: int, **options: Unpack[ChatOptions]) -> list[AsyncStream]:
         """`n` next messages for asyncio, each a stream; see `samples`. Rendering holds up no other task."""
-        ids, plan = await asyncio.to_thread(self._chat, messages, options)
-        return self._astart_all(ids, plan, n, lambda: Detokenizer(self.tokenizer, spelled=plan.spelled))
+        return self._opening.async_streams(await asyncio.to_thread(self._opening.chat, messages, options), n)
 
     def render(self, messages: Messages, template_kwargs: Mapping[str, Any] | None = None) -> TokenIds:
         """The prompt that the chat template makes of `messages`. Raises `RequestError`, `UnsupportedError`."""
-        return self._render(messages, check_template_kwargs(template_kwargs))
+        return self._opening.render(messages, check_template_kwargs(template_kwargs))
 
     def explain_cache(
         self, prompt: Prompt | Messages, adapters: AdapterChoice | None = None, **template_kwargs: Any
@@ -202,10 +214,10 @@ class LLM:
         """How much of a prompt, or of what the chat template makes of messages, is cached now, and why not more."""
         seed = self._engine.adapters.choose(adapters).seed
         if are_messages(prompt):
-            ids = self._render(prompt, check_template_kwargs(template_kwargs))
+            ids = self._opening.render(prompt, check_template_kwargs(template_kwargs))
         else:
             reject_unknown(template_kwargs, (), "keyword for a prompt without messages")
-            ids = self._ids(cast("Prompt", prompt))
+            ids = self._opening.ids(cast("Prompt", prompt))
         self._engine.check_ids(ids)
         plain, page_len = ids.astype(np.int32), self._engine.page_len
 
@@ -225,7 +237,7 @@ class LLM:
         `ConfigError` for a path that cannot be written, `ResourceError` for a full disk; nothing is left behind then.
         """
         use = self._engine.adapters.choose(adapters)
-        return Sessions(self._engine, use).save(path, None if prompt is None else self._ids(prompt))
+        return Sessions(self._engine, use).save(path, None if prompt is None else self._opening.ids(prompt))
 
     def load_session(self, path: str | PathLike[str], adapters: AdapterChoice | None = None) -> int:
         """Bring back what `save_session` wrote; the number of tokens. Where it raises, everything is as it was.
@@ -268,54 +280,6 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _plan(self, options: Mapping[str, Any]) -> Plan:
-        return resolve(options, self.sampling_defaults, self._engine.adapters)
-
-    def _ids(self, prompt: Prompt) -> TokenIds:
-        return token_ids(self.tokenize(prompt) if isinstance(prompt, str) else prompt)
-
-    def _pieces(self, plan: Plan) -> Detokenizer:
-        return Detokenizer(self.tokenizer, continues=True, spelled=plan.spelled)
-
-    def _chat(self, messages: Messages, options: ChatOptions) -> tuple[TokenIds, Plan]:
-        reject_unknown(options, CHAT_NAMES, "keyword")
-        template_kwargs = check_template_kwargs(options.pop("chat_template_kwargs", None))
-        plan = self._plan(options)
-        return self._render(messages, template_kwargs), plan
-
-    def _render(self, messages: Messages, template_kwargs: Mapping[str, Any]) -> TokenIds:
-        return token_ids(encode_chat(self.tokenizer, self.template.render(messages, **template_kwargs)))
-
-    def _start(self, ids: TokenIds, plan: Plan, pieces: Detokenizer) -> Stream:
-        stops = StopStrings(plan.stop)
-        return self._open(Assembly(self._engine.submit(ids, plan.ask()), pieces, stops), plan)
-
-    def _open(self, assembly: Assembly, plan: Plan) -> Stream:
-        return Stream(self._engine, assembly, lambda parent, options: self._branch(parent, plan, options))
-
-    def _branch(self, parent: Assembly, plan: Plan, options: Options) -> Assembly:
-        pieces, stops = parent.branch()
-        fresh = resolve(options, replace(plan.params, seed=None), self._engine.adapters)
-        if "adapters" in options and fresh.adapters.seed != parent.request.sequence.seed:
-            raise RequestError("a fork goes on with the adapters of its origin: ask for a stream of its own instead")
-        num_tokens = parent.request.sequence.num_prompt + parent.num_tokens
-        request = self._engine.fork(parent.request, num_tokens, fresh.ask())
-        return Assembly(request, pieces, StopStrings(fresh.stop) if "stop" in options else stops)
-
-    def _astart(self, ids: TokenIds, plan: Plan, pieces: Detokenizer) -> AsyncStream:
-        return self._astart_all(ids, plan, 1, lambda: pieces)[0]
-
-    def _astart_all(self, ids: TokenIds, plan: Plan, n: int, pieces: Callable[[], Detokenizer]) -> list[AsyncStream]:
-        _check_n(n)
-        bells, texts = [Bell() for _ in range(n)], [pieces() for _ in range(n)]
-        asks = [plan.sample(number).ask(bell.ring) for number, bell in enumerate(bells)]
-        requests = self._engine.submit_all(ids, asks)
-        return [
-            AsyncStream(self._engine, Assembly(request, text, StopStrings(plan.stop)), bell)
-            for request, text, bell in zip(requests, texts, bells, strict=True)
-        ]
-
-
-def _check_n(n: object) -> None:
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_SAMPLES:
-        raise ConfigError(f"n must be a whole number from 1 to {MOST_SAMPLES}, not {n!r}", key="n")
+    async def _acollect(self, asked: Asked) -> Any:
+        async with self._opening.async_streams(asked, 1)[0] as stream:
+            return answer_of(await stream.collect(), asked.plan.constraint)

@@ -81,7 +81,7 @@ class OpenRequests:
 
     def _post(self, request: Request, tokens: list[Chosen], now: float) -> None:
         sequence = request.sequence
-        given = tokens[:-1] if sequence.finish_reason == "stop" else tokens
+        given = tokens[:-1] if tokens and tokens[-1].token in sequence.eog_ids else tokens
         self._meter.emitted(request, len(given), now)
         for chosen in given[:-1]:
             request.post(chosen, ended=False, at=now)

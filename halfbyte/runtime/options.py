@@ -9,21 +9,26 @@ from typing import Any, TypedDict
 
 from ..errors import ConfigError, reject_unknown
 from .adapters import AdapterChoice, Adapters, AdapterUse
+from .constraint.compiler import Compiler
+from .constraint.grammar import Grammar
+from .constraint.wish import NAMES as CONSTRAINTS
+from .constraint.wish import Constraint, read_constraint
 from .engine import Ask
 from .sampling.custom import Custom
 from .sampling.parameters import PARAMETERS, as_float
 from .sampling.params import SamplingParams
 
 
-class Options(TypedDict, total=False):
-    """Keywords of `generate` and `stream`; None stands for the default.
+class AnswerOptions(TypedDict, total=False):
+    """Keywords of `generate` and `stream` but for `schema`; None stands for the default.
 
     `max_tokens`: at least 1, by default as many as the context holds. `stop`: the answer ends before the first of these
     strings. `priority`: lower is served sooner, 0 by default; waiting makes up for it. `timeout`: seconds after which
     the request ends with `DeadlineExceededError`. `adapters`: which of the model's, by name or path, or names with
     scales; by default all with the scales of the load. `spelled`: texts of control tokens that the answer shows, which
-    it does not by default. The others are those of `SamplingParams`; their defaults are
-    the model's (`general.sampling.*` of the file), where it has none the library's.
+    it does not by default. `regex`, `choices`, `grammar` (GBNF): what the answer must be. The others
+    are those of `SamplingParams`; their defaults are the model's (`general.sampling.*` of the file), where it has none
+    the library's.
     """
 
     max_tokens: int | None
@@ -32,6 +37,9 @@ class Options(TypedDict, total=False):
     timeout: float | None
     adapters: AdapterChoice | None
     spelled: Sequence[str] | None
+    regex: str | None
+    choices: Sequence[str] | None
+    grammar: str | None
     temperature: float | None
     dynatemp_range: float | None
     dynatemp_exponent: float | None
@@ -60,14 +68,26 @@ class Options(TypedDict, total=False):
     logprobs: int | None
 
 
+class Options(AnswerOptions, total=False):
+    """All keywords: the answer follows the JSON schema `schema`. A class that Pydantic knows does as well."""
+
+    schema: Mapping[str, Any] | None
+
+
+class ChatAnswerOptions(AnswerOptions, total=False):
+    """Keywords of `chat` and `stream_chat` but for `schema`; `chat_template_kwargs` go to the model's template."""
+
+    chat_template_kwargs: Mapping[str, Any] | None
+
+
 class ChatOptions(Options, total=False):
-    """Keywords of `chat` and `stream_chat`; `chat_template_kwargs` are handed to the model's template."""
+    """All keywords of `chat` and `stream_chat`."""
 
     chat_template_kwargs: Mapping[str, Any] | None
 
 
 SAMPLING_NAMES = tuple(field.name for field in fields(SamplingParams))
-NAMES = (*SAMPLING_NAMES, "max_tokens", "stop", "priority", "timeout", "adapters", "spelled")
+NAMES = (*SAMPLING_NAMES, "max_tokens", "stop", "priority", "timeout", "adapters", "spelled", *CONSTRAINTS)
 CHAT_NAMES = (*NAMES, "chat_template_kwargs")
 
 
@@ -82,6 +102,8 @@ class Plan:
     timeout: float | None
     adapters: AdapterUse
     spelled: tuple[str, ...]
+    constraint: Constraint | None = None
+    grammar: Grammar | None = None
 
     def sample(self, number: int) -> Plan:
         """The plan of the `number`-th of several answers to one prompt: a seed moves on by as much."""
@@ -90,15 +112,19 @@ class Plan:
 
     def ask(self, notify: Callable[[], None] | None = None) -> Ask:
         """The engine's part of it."""
-        return Ask(self.params, self.max_tokens, self.priority, self.timeout, notify, self.adapters)
+        return Ask(self.params, self.max_tokens, self.priority, self.timeout, notify, self.adapters, self.grammar)
 
 
-def resolve(options: Mapping[str, Any], defaults: SamplingParams, adapters: Adapters) -> Plan:
+def resolve(
+    options: Mapping[str, Any], defaults: SamplingParams, adapters: Adapters, compiler: Compiler | None = None
+) -> Plan:
     """Options over a model's defaults.
 
-    Raises `ConfigError` for unknown names and for values out of range, `RequestError` for adapters it does not have.
+    Raises `ConfigError` for unknown names and for values out of range, `RequestError` for adapters it does not have,
+    `UnsupportedError` for a schema that asks for more than can be kept.
     """
     reject_unknown(options, NAMES, "keyword")
+    constraint = read_constraint(options)
     return Plan(
         params=defaults.override({name: value for name, value in options.items() if name in SAMPLING_NAMES}),
         max_tokens=_whole(options, "max_tokens", 1, None),
@@ -107,6 +133,8 @@ def resolve(options: Mapping[str, Any], defaults: SamplingParams, adapters: Adap
         timeout=_seconds(options.get("timeout")),
         adapters=adapters.choose(options.get("adapters")),
         spelled=_texts("spelled", options.get("spelled")),
+        constraint=constraint,
+        grammar=None if constraint is None or compiler is None else compiler.compile(constraint),
     )
 
 

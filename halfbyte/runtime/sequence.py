@@ -17,7 +17,7 @@ from .sampling.logprobs import TokenLogprobs
 from .sampling.sampler import Sampler
 
 FinishReason = Literal["stop", "length"]
-"""`stop`: an end token or a stop string; `length`: `max_tokens` or the context is full."""
+"""`stop`: an end token, a stop string or the end of a grammar; `length`: `max_tokens` or the context is full."""
 
 PATIENCE_S = 30.0
 """Seconds of waiting that weigh as much as one step of priority."""
@@ -40,7 +40,8 @@ class Sequence:
     are tokens that may come next: they stand in `ids` behind the first `num_tokens` and are computed along to find out.
     `place` is where the prefix tree holds its full pages. While `put_back` its pages were taken for others; those of
     the first `num_swapped` tokens then wait in the `swap` places. `gone` once the scheduler has let go of it, when
-    `ended_at` is its last place. Owned by the engine's thread.
+    `ended_at` is its last place. `answer_at` is where the answer begins that it or its origin gives. Owned by the
+    engine's thread.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Sequence:
         self.rank = (submitted_at + PATIENCE_S * priority, self.arrival)
         self.ids = np.empty(max_len, np.int32)
         self.ids[: len(prompt)] = prompt
-        self.num_prompt = self.num_tokens = len(prompt)
+        self.num_prompt = self.num_tokens = self.answer_at = len(prompt)
         self.num_computed = 0
         self.num_cached = 0
         self.num_swapped = 0
@@ -147,7 +148,8 @@ class Sequence:
     def grow(self, rows: NDArray[np.float32], bests: list[Best | None]) -> list[Chosen]:
         """Choose tokens by `rows` f32[1 + drafts, V] while each is the one drafted; `drafts` becomes how many were.
 
-        The tokens are those that would have been chosen one by one. `bests` has what the sampler `selects` of each row.
+        The tokens are those that would have been chosen one by one, and behind them those that nothing else could
+        follow, which wait to be computed together. `bests` has what the sampler `selects` of each row.
         """
         assert self.sampler is not None
         chosen: list[Chosen] = []
@@ -159,6 +161,12 @@ class Sequence:
             if self.done or token != expected:
                 break
         self.drafts = len(chosen) - 1
+        for token in () if self.done else self.sampler.forced():
+            chosen.append(Chosen(token))
+            self.accept(token)
+            if self.done:
+                break
+        self.sampler.prepare()
         return chosen
 
     def advance(self, count: int) -> None:
@@ -175,7 +183,9 @@ class Sequence:
             self.ids[self.num_tokens] = token
             self.num_tokens += 1
             self.sampler.accept(token)
-            if self.num_tokens == self.max_len:
+            if self.sampler.ended:
+                self.finish_reason = "stop"
+            elif self.num_tokens == self.max_len:
                 self.finish_reason = "length"
         self.done = self.finish_reason is not None
 

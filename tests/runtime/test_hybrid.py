@@ -82,7 +82,7 @@ def test_all_on_the_gpu_leaves_the_choice_to_the_cpu(model, hybrid):
     assert np.array_equal(runner.top_k(logits[1], 1)[0], [np.argmax(logits[1])])
     info = runner.info()
     assert info["backend"] == "cuda"
-    assert info["threads"] == 2
+    assert info["threads"] == 1
     assert info["isa"].startswith("numpy (")
 
 

@@ -142,10 +142,10 @@ def above(candidates: Candidates, floor: float, select: Select) -> Candidates:
     if candidates.ranked:
         return candidates.first(int(np.count_nonzero(np.asarray(candidates.logits) >= floor)))
     row = np.asarray(candidates.logits)
-    ids = np.flatnonzero(row >= np.float32(max(floor, LOWEST))).astype(np.int32)
-    if len(ids) == 0:
+    places = np.flatnonzero(row >= np.float32(max(floor, LOWEST)))
+    if len(places) == 0:
         return best_of(candidates, 1, select)
-    return best_of(Candidates(ids, row[ids], ranked=False), 0, select)
+    return best_of(Candidates(np.asarray(candidates.ids)[places], row[places], ranked=False), 0, select)
 
 
 def reranked(ids: NDArray[np.integer[Any]], logits: NDArray[np.floating[Any]]) -> Candidates:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..constraint.mask import Mask
+from ..constraint.matcher import Matcher
 from .breakers import Breakers, Spell
 from .candidates import MOST_SELECTED, Best, Candidates, Select, best_of, draw, only_of
 from .chain import SAMPLERS, chain
@@ -20,6 +22,9 @@ from .params import SamplingParams
 from .uniform import fresh_seed, uniform
 from .whole_row import draw_from_row
 from .window import PenaltyWindow
+
+SPARE = 16
+"""How many more of the best are looked at where a mask may forbid some."""
 
 
 class Sampler:
@@ -39,8 +44,10 @@ class Sampler:
         prompt: NDArray[np.integer[Any]],
         capacity: int,
         spell: Spell = lambda token: b"",
+        matcher: Matcher | None = None,
     ) -> None:
         self.params = params
+        self.matcher = matcher
         self.select = select
         self.seed = fresh_seed() if params.seed is None else params.seed
         self.index = 0
@@ -70,6 +77,7 @@ class Sampler:
         twin.window = self.window and self.window.fork()
         twin.repetitions = self.repetitions and self.repetitions.fork()
         twin.mirostat = self.mirostat and self.mirostat.fork()
+        twin.matcher = self.matcher and self.matcher.fork()
         return twin
 
     def sample(self, logits: NDArray[np.float32], index: int, best: Best | None = None) -> int:
@@ -87,7 +95,25 @@ class Sampler:
             self.last_logprobs = read(logits, token, wanted, self.select)
         return token
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing may follow."""
+        return self.matcher is not None and self.matcher.ended
+
+    def forced(self) -> tuple[int, ...]:
+        """The tokens that must come next, where nobody wants to know how likely they were."""
+        if self.matcher is None or self.params.logprobs is not None or self._bias is not None:
+            return ()
+        return self.matcher.forced()
+
+    def prepare(self) -> None:
+        """Let what the next choice needs be made meanwhile."""
+        if self.matcher is not None:
+            self.matcher.prepare()
+
     def _start(self, logits: NDArray[np.float32], best: Best | None) -> Candidates:
+        if self.matcher is not None:
+            return self._allowed(self.matcher.mask(), logits, best)
         if best is not None and not self._writes:
             return Candidates.best(*best)
         if best is not None:
@@ -95,8 +121,20 @@ class Sampler:
         kept = self.params.logprobs is not None and self._writes
         return Candidates.of_row(logits.copy() if kept else logits)
 
+    def _allowed(self, mask: Mask, logits: NDArray[np.float32], best: Best | None) -> Candidates:
+        """Those that `mask` leaves: all where they are few, else the best that decide, else the whole row."""
+        if mask.few:
+            return Candidates.some(mask.ids, logits)
+        if best is not None:
+            places = mask.allowed(best[0])
+            if len(places) >= self.selects - SPARE:
+                return Candidates.some(mask.allowed(reduce(np.union1d, self._written(), places)), logits)
+        return Candidates.of_row(mask.masked(logits))
+
     def accept(self, token: int) -> None:
-        """Take note of the token that follows."""
+        """Take note of the token that follows. Raises `RequestError` for a grammar that is too much to follow."""
+        if self.matcher is not None:
+            self.matcher.accept(token)
         if self.window is not None:
             self.window.push(token)
         if self.repetitions is not None:
@@ -122,6 +160,7 @@ class Sampler:
             return 0
         most += 0 if self._bias is None else len(self._bias.ids)
         most += 0 if self.window is None else self.window.length
+        most += 0 if self.matcher is None else SPARE
         return most if most <= MOST_SELECTED else 0
 
     def _choose(self, candidates: Candidates) -> int:
@@ -134,7 +173,9 @@ class Sampler:
         if self.mirostat is not None:
             candidates = self.mirostat.cut(candidates, self.select)
         u = uniform(self.seed, self.index)
-        return draw(candidates, u) if candidates.ranked else draw_from_row(np.asarray(candidates.logits), u)
+        if candidates.ranked:
+            return draw(candidates, u)
+        return int(candidates.ids[draw_from_row(np.asarray(candidates.logits), u)])
 
 
 def _length(last_n: int, capacity: int) -> int:

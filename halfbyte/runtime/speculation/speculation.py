@@ -121,7 +121,7 @@ class Speculation:
     def _learn(self, plan: StepPlan, grown: Mapping[int, list[Any]], seconds: float) -> None:
         answers, drafted, tokens = len(plan.shares), 0, 0
         for sequence, _, rows in plan.shares:
-            accepted = max(len(grown.get(sequence.arrival, ())) - 1, 0)
+            accepted = sequence.drafts if sequence.arrival in grown else 0
             tokens += 1 + accepted
             if rows > 1:
                 drafted += rows - 1

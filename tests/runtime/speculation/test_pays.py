@@ -67,6 +67,8 @@ class Machine:
         drafts = sum(s.drafts for s in self.sequences)
         seconds = 1.0 + self.more * drafts
         grown = {s.arrival: self.grow(s) for s in self.sequences}
+        for s in self.sequences:
+            s.drafts = len(grown[s.arrival]) - 1
         self.speculation.learn(StepPlan(shares), grown, seconds)
         for s in self.sequences:
             s.num_computed, s.drafts = s.num_tokens - 1, 0

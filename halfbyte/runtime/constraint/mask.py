@@ -1,0 +1,48 @@
+"""`Mask`: which tokens may come next."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEW = 2048
+"""So many are looked at one by one; of more, the whole row is."""
+
+
+class Mask:
+    """`bits` u32[ceil(V / 32)], the lowest bit first; it is never written to again."""
+
+    def __init__(self, bits: NDArray[np.uint32]) -> None:
+        self._bits = bits
+        self.count = int(np.bitwise_count(bits).sum())
+
+    @property
+    def few(self) -> bool:
+        """Whether to look at `ids`."""
+        return self.count <= FEW
+
+    @cached_property
+    def ids(self) -> NDArray[np.int32]:
+        """The tokens, ascending [n]."""
+        return np.flatnonzero(self._open).astype(np.int32)
+
+    def allowed(self, tokens: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """Those of `tokens` that may come, in their order."""
+        known: NDArray[np.int32] = tokens[tokens < 32 * len(self._bits)].astype(np.int32)
+        bits: NDArray[np.uint32] = self._bits[known >> 5] >> (known & 31).astype(np.uint32)
+        allowed: NDArray[np.int32] = known[(bits & 1) != 0]
+        return allowed
+
+    def masked(self, row: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy of the row f32[V] with -inf for all others."""
+        closed = np.full(len(row), -np.inf, np.float32)
+        size = min(len(row), len(self._open))
+        np.copyto(closed[:size], row[:size], where=self._open[:size])
+        return closed
+
+    @cached_property
+    def _open(self) -> NDArray[np.bool_]:
+        return np.unpackbits(self._bits.view(np.uint8), bitorder="little").view(np.bool_)
