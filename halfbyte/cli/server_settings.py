@@ -10,7 +10,7 @@ from ..runtime.sizes import parse_bytes
 NUMBERS: dict[str, tuple[type, str, str]] = {
     "max_choices": (int, "most answers of one request", "answers"),
     "max_connections": (int, "most open connections", "connections"),
-    "max_queued_vectors": (int, "most requests for vectors that wait", "requests"),
+    "max_queued_readings": (int, "most requests for vectors, or for probabilities of prompts, that wait", "requests"),
     "head_timeout": (float, "time for the head of a request to arrive", "seconds"),
     "body_timeout": (float, "time for its body to arrive", "seconds"),
     "timeout": (float, "time for its answer to end", "seconds"),

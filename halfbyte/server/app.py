@@ -51,7 +51,8 @@ OPEN = frozenset({"/health"})
 def build_app(served: Served, config: ServerConfig | None = None) -> Starlette:
     """An ASGI application; `app.state.server` is what its requests share. Closing the models is the caller's."""
     config = config or ServerConfig()
-    server = Server(served, config, Drain(), ServerMeter(), OneByOne(config.max_queued_vectors))
+    most = config.max_queued_readings
+    server = Server(served, config, Drain(), ServerMeter(), vectors=OneByOne(most), scores=OneByOne(most))
     routes: list[BaseRoute] = [Route(path, Endpoint(server, path, POSTS[path]), methods=["POST"]) for path in POSTS]
     routes += [
         Route(path, Endpoint(server, path, GETS[path], takes_body=False, needs_key=path not in OPEN), methods=["GET"])

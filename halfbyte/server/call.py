@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Server:
-    """What all requests share."""
+    """What all requests share. Vectors, and scores of prompts, are made one request after the other."""
 
     served: Served
     config: ServerConfig
     drain: Drain
     meter: ServerMeter
     vectors: OneByOne
+    scores: OneByOne
 
 
 @dataclass(frozen=True)

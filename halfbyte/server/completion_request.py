@@ -20,7 +20,10 @@ LOGPROBS = 20
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """A completion that was asked for: `n` answers to each prompt, with `options` of `LLM.generate`."""
+    """A completion that was asked for: `n` answers to each prompt, with `options` of `LLM.generate`.
+
+    With `silent` nothing is to be written: the prompt alone is wanted back, with its probabilities.
+    """
 
     choice: Choice
     prompts: list[Text]
@@ -28,8 +31,9 @@ class CompletionRequest:
     n: int
     stream: bool
     usage: bool
-    logprobs: bool
+    logprobs: int | None
     echo: bool
+    silent: bool
 
 
 def read_completion(call: Call) -> CompletionRequest:
@@ -39,7 +43,7 @@ def read_completion(call: Call) -> CompletionRequest:
     logprobs = fields.whole("logprobs", 0, LOGPROBS)
     options = {
         "max_tokens": MAX_TOKENS,
-        **limit_options(fields, config),
+        **limit_options(fields, config, least=0),
         **sampling_options(fields, choice.llm),
         **({} if logprobs is None else {"logprobs": logprobs}),
         **format_options(fields),
@@ -53,8 +57,9 @@ def read_completion(call: Call) -> CompletionRequest:
         n=number_of_choices(fields, config),
         stream=stream,
         usage=usage,
-        logprobs=logprobs is not None,
+        logprobs=logprobs,
         echo=fields.flag("echo"),
+        silent=options["max_tokens"] == 0,
     )
     fields.ignore("user")
     fields.only("best_of", 1, request.n)
@@ -65,6 +70,6 @@ def read_completion(call: Call) -> CompletionRequest:
             f"{len(request.prompts)} prompts with n={request.n} are {len(request.prompts) * request.n} answers, and at "
             f"most {config.max_choices} are given at once", "n"
         )  # fmt: skip
-    if request.echo and request.logprobs:
-        raise invalid("echo with logprobs is not supported: leave out one of the two", "echo", "unsupported_value")
+    if request.silent and not request.echo:
+        raise invalid("max_tokens=0 wants echo=true beside it, or there is nothing to answer", "max_tokens")
     return request

@@ -17,8 +17,8 @@ class ServerConfig:
     origins, as in "https://example.org", may call from a browser; "*" is all. `hosts`: names by which it may be called
     besides those of this computer, where no keys are asked for; "*" is all, which is right where others may reach it.
 
-    One request asks for at most `max_choices` answers. There are at most `max_connections`, and of requests for vectors
-    `max_queued_vectors` may wait; how many answers may is the model's own `max_queued`.
+    One request asks for at most `max_choices` answers. There are at most `max_connections`. Of requests for vectors,
+    and of those for probabilities of prompts, `max_queued_readings` may wait; of others the model's own `max_queued`.
 
     A body has at most `max_body` bytes and arrives within `body_timeout`, the head of a request within `head_timeout`.
     A request is answered within `timeout`, and ends where its client takes nothing for `stall_timeout`. A stream with
@@ -31,7 +31,7 @@ class ServerConfig:
     max_body: int = 8 * 2**20
     max_choices: int = 128
     max_connections: int = 512
-    max_queued_vectors: int = 64
+    max_queued_readings: int = 64
     head_timeout: float = 20.0
     body_timeout: float = 60.0
     timeout: float = 3600.0

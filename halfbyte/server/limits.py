@@ -11,12 +11,13 @@ from .fields import Fields
 MOST_TOKENS = 2**31 - 1
 
 
-def limit_options(fields: Fields, config: ServerConfig) -> dict[str, Any]:
+def limit_options(fields: Fields, config: ServerConfig, least: int = 1) -> dict[str, Any]:
     """Keywords of `generate`. `timeout` and `priority` are not OpenAI's; no request gets more time than the server's.
+    `least` is the smallest `max_tokens`.
 
     Raises `ApiError`.
     """
-    old, new = fields.whole("max_tokens", 1, MOST_TOKENS), fields.whole("max_completion_tokens", 1, MOST_TOKENS)
+    old, new = fields.whole("max_tokens", least, MOST_TOKENS), fields.whole("max_completion_tokens", 1, MOST_TOKENS)
     if old is not None and new is not None and old != new:
         raise invalid("max_tokens and max_completion_tokens differ: give one of the two", "max_completion_tokens")
     timeout = fields.number("timeout", 1e-3, 1e9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -40,25 +41,32 @@ def _finite(logprob: float) -> float:
 
 
 class CompletionLogprobs:
-    """`logprobs` of a choice of a completion, event by event: it counts where each token begins in the text."""
+    """`logprobs` of a choice of a completion, part by part: it counts where each token begins in the text."""
 
-    def __init__(self, tokenizer: Tokenizer, offset: int = 0) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._offset = offset
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._offset = 0
 
-    def of(self, tokens: Sequence[TokenLogprobs]) -> dict[str, Any]:
-        """The next tokens."""
-        texts = [self._spell(one.token) for one in tokens]
-        offsets = []
-        for text in texts:
-            offsets.append(self._offset)
-            self._offset += len(text)
+    def of(self, tokens: Sequence[TokenLogprobs | int]) -> dict[str, Any]:
+        """The next tokens; one without a probability is its id alone."""
+        known = [None if isinstance(one, int) else one for one in tokens]
+        ids = [one if isinstance(one, int) else one.token for one in tokens]
         return {
-            "tokens": texts,
-            "token_logprobs": [_finite(one.logprob) for one in tokens],
-            "top_logprobs": [{self._spell(token): _finite(logprob) for token, logprob in one.top} for one in tokens],
-            "text_offset": offsets,
+            "tokens": [self._spell(token) for token in ids],
+            "token_logprobs": [None if one is None else _finite(one.logprob) for one in known],
+            "top_logprobs": [None if one is None else self._top(one) for one in known],
+            "text_offset": [self._advance(token) for token in ids],
         }
+
+    def _top(self, one: TokenLogprobs) -> dict[str, float]:
+        return {self._spell(token): _finite(logprob) for token, logprob in one.top}
 
     def _spell(self, token: int) -> str:
         return spell(self._tokenizer, token).decode(errors="replace")
+
+    def _advance(self, token: int) -> int:
+        """Where a token begins: characters that are whole before it."""
+        begin = self._offset
+        self._offset += len(self._utf8.decode(self._tokenizer.token_bytes(token)))
+        return begin

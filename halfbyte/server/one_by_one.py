@@ -26,7 +26,7 @@ class OneByOne:
     async def run(self, function: Callable[[], T]) -> T:
         """What `function` gives. A task that is cancelled takes it out of the queue. Raises `QueueFullError`."""
         if self._open > self._most:
-            raise QueueFullError(f"{self._open} requests for vectors run or wait: try again later")
+            raise QueueFullError(f"{self._open} such requests run or wait: try again later")
         self._open += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, function)

@@ -54,7 +54,7 @@ def _stop(fields: Fields) -> list[str] | None:
     if stops is None or (isinstance(stops, list) and all(isinstance(text, str) for text in stops)):
         if stops is not None and len(stops) > MAX_STOPS:
             raise invalid(f"stop has {len(stops)} strings, and at most {MAX_STOPS} are watched for", "stop")
-        return [text for text in stops if text] if stops else None
+        return stops or None
     raise fields.wrong("stop", "a string or a list of strings", value)
 
 

@@ -23,6 +23,11 @@ def usage(timings: Sequence[Timings]) -> dict[str, Any]:
     }
 
 
+def read_only(prompt: int) -> dict[str, Any]:
+    """Tokens of a prompt that nothing was written to."""
+    return {"prompt_tokens": prompt, "completion_tokens": 0, "total_tokens": prompt}
+
+
 def add_usage(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The usage of answers to several prompts together."""
     total = dict(parts[0])

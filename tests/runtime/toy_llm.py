@@ -15,6 +15,7 @@ LETTERS[7], LETTERS[8] = "é".encode()[:1], "é".encode()[1:]
 class ToyTokenizer:
     """A letter a token, save that 7 and 8 are the halves of one."""
 
+    bos_id = None
     vocabulary = SimpleNamespace(add_space_prefix=False)
 
     def encode(self, text, special=False, bos=None, literal=(), eos=None):

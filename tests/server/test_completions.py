@@ -41,7 +41,7 @@ def test_answers_stand_in_the_order_of_their_prompts(client, llm):
 
 
 def test_echo_and_stop(client):
-    done = client.completions.create(**ASK | {"stop": [TEXT[4:6], ""]}, echo=True)
+    done = client.completions.create(**ASK | {"stop": [TEXT[4:6], "zz"]}, echo=True)
     assert (done.choices[0].text, done.choices[0].finish_reason) == ("BC" + TEXT[:4], "stop")
     chunks = list(client.completions.create(**ASK, echo=True, stream=True, stream_options={"include_usage": True}))
     assert "".join(choice.text for chunk in chunks for choice in chunk.choices) == "BC" + TEXT
@@ -61,6 +61,34 @@ def test_logprobs_say_where_in_the_text_a_token_stands(client, llm):
         for token in chunk.choices[0].logprobs.tokens
     ]
     assert streamed == done.tokens
+
+
+def test_a_prompt_is_scored_as_evaluations_ask_for_it(client, llm):
+    expected = llm.score("BCDE", 2).tokens
+    ask = ASK | {"prompt": "BCDE", "echo": True, "logprobs": 2}
+    silent = client.completions.create(**ask | {"max_tokens": 0})
+    written = client.completions.create(**ask | {"max_tokens": 3})
+    assert (silent.choices[0].text, silent.choices[0].finish_reason) == ("BCDE", "length")
+    assert (silent.usage.prompt_tokens, silent.usage.completion_tokens) == (4, 0)
+    for done in (silent, written):
+        found = done.choices[0].logprobs
+        assert found.tokens[:4] == ["B", "C", "D", "E"]
+        assert found.token_logprobs[:4] == [None, *(pytest.approx(one.logprob) for one in expected)]
+        assert found.top_logprobs[0] is None
+        assert found.text_offset == list(range(len(found.tokens)))
+    assert len(written.choices[0].logprobs.tokens) == 7
+    assert written.choices[0].text.startswith("BCDE")
+    many = client.completions.create(**ask | {"prompt": [[1, 2], [3]], "max_tokens": 0, "n": 2})
+    assert [choice.text for choice in many.choices] == ["BC", "BC", "D", "D"]
+    assert many.usage.prompt_tokens == 3
+    chunks = list(client.completions.create(**ask | {"max_tokens": 0}, stream=True))
+    assert [chunk.choices[0].logprobs.token_logprobs for chunk in chunks] == [silent.choices[0].logprobs.token_logprobs]
+
+
+def test_halves_of_a_character_begin_where_it_does(client):
+    done = client.completions.create(**ASK | {"prompt": [1, 7, 8, 2], "max_tokens": 0}, echo=True, logprobs=0)
+    assert done.choices[0].text == "BéC"
+    assert done.choices[0].logprobs.text_offset == [0, 1, 1, 2]
 
 
 def test_sampling_fields_reach_the_engine(client, llm):
@@ -83,7 +111,8 @@ def test_sampling_fields_reach_the_engine(client, llm):
         ({"n": 129}, "n"),
         ({"n": 100, "prompt": ["B", "C"]}, "n"),
         ({"logprobs": 21}, "logprobs"),
-        ({"logprobs": 1, "echo": True}, "echo"),
+        ({"stop": ["B", ""]}, "stop"),
+        ({"stop": ""}, "stop"),
         ({"best_of": 4}, "best_of"),
         ({"suffix": "B"}, "suffix"),
         ({"top_p": 1.5}, "top_p"),
