@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..server.running import RunningServer
     from ..server.served import Served
 
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 KEY_VARIABLE = "HALFBYTE_API_KEY"
 
 HOST = Option(
@@ -158,7 +159,10 @@ def _draining(server: RunningServer) -> Iterator[None]:
         server.drain()
 
     ours = threading.current_thread() is threading.main_thread()
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)} if ours else {}
+    signals = [getattr(signal, name) for name in SIGNALS if ours and hasattr(signal, name)]
+    # Who started us with a signal ignored, as nohup does, wants it ignored.
+    taken = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, stop) for each in taken}
     try:
         yield
     finally:

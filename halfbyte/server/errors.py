@@ -17,6 +17,7 @@ from ..errors import (
     ResourceError,
     UnsupportedError,
 )
+from ..runtime.inbox import CLOSED
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"
@@ -72,6 +73,8 @@ def api_error(error: Exception) -> ApiError:
     if isinstance(error, RequestError) and isinstance(error.__cause__, Exception):
         # A step of the engine that failed under the request is no fault of the client's.
         return ApiError(500, str(error), kind=SERVER, code="internal_error")
+    if str(error) == CLOSED:
+        return api_error(CancelledError(CLOSED))
     for kind, status, name, code in KINDS:
         if isinstance(error, kind):
             param = getattr(error, "key", None) or _field(str(error))
