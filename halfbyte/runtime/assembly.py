@@ -30,6 +30,12 @@ class Assembly:
         self._first_at: float | None = None
         self._last_at = 0.0
 
+    @property
+    def prompt_ids(self) -> tuple[int, ...]:
+        """The tokens of the prompt."""
+        sequence = self.request.sequence
+        return tuple(sequence.ids[: sequence.num_prompt].tolist())
+
     def push(self, emission: Emission) -> StreamEvent | None:
         """The event that an emission completes, if any; the last one has a finish reason."""
         self._note(emission)
@@ -59,7 +65,7 @@ class Assembly:
             ids=tuple(token for event in events for token in event.ids),
             finish_reason=last.finish_reason,
             timings=last.timings,
-            prompt_ids=tuple(sequence.ids[: sequence.num_prompt].tolist()),
+            prompt_ids=self.prompt_ids,
             seed=sequence.sampler.seed,
             logprobs=tuple(one for event in events for one in event.logprobs),
             parsed=self._parsed(text) if last.finish_reason == "stop" else None,

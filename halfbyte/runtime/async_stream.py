@@ -47,6 +47,11 @@ class AsyncStream(AsyncIterator[StreamEvent]):
         self._cancel = engine.canceller(self, assembly.request)
         self._ended = False
 
+    @property
+    def prompt_ids(self) -> tuple[int, ...]:
+        """The tokens that the answer follows."""
+        return self._assembly.prompt_ids
+
     def __aiter__(self) -> Self:
         return self
 

@@ -31,6 +31,11 @@ class Stream(Iterator[StreamEvent]):
         self._cancel = engine.canceller(self, assembly.request)
         self._ended = False
 
+    @property
+    def prompt_ids(self) -> tuple[int, ...]:
+        """The tokens that the answer follows."""
+        return self._assembly.prompt_ids
+
     def __iter__(self) -> Self:
         return self
 

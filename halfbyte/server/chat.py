@@ -42,7 +42,7 @@ class ChatAnswer:
 
     def __init__(self, request: ChatRequest, streams: Sequence[AsyncStream], meter: ServerMeter) -> None:
         self._request, self._streams, self._meter = request, streams, meter
-        self._parts = [request.parts() for _ in streams]
+        self._parts = [request.speech.parts(stream) for stream in streams]
         self._head = {
             "id": f"chatcmpl-{uuid.uuid4().hex}",
             "created": int(time.time()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +9,11 @@ from .call import Call
 from .errors import invalid
 from .fields import Fields
 from .limits import limit_options, number_of_choices, streaming
-from .message import PlainParts
 from .response_format import format_options
 from .sampling import sampling_options
 from .served import Choice
+from .speech import EFFORTS, Speech, read_speech
+from .tool_choice import read_tools
 
 WITHOUT_EFFECT = ("user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "verbosity")
 TOP_LOGPROBS = 20
@@ -21,10 +21,7 @@ TOP_LOGPROBS = 20
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A chat completion that was asked for. `options` are keywords of `LLM.chat`.
-
-    `parts` makes what turns the text of one answer into deltas.
-    """
+    """A chat completion that was asked for. `options` are keywords of `LLM.chat`."""
 
     choice: Choice
     messages: list[Any]
@@ -33,7 +30,7 @@ class ChatRequest:
     stream: bool
     usage: bool
     logprobs: bool
-    parts: Callable[[], PlainParts]
+    speech: Speech
 
 
 def read_chat(call: Call) -> ChatRequest:
@@ -47,9 +44,8 @@ def read_chat(call: Call) -> ChatRequest:
         **format_options(fields),
         **choice.adapters(fields),
     }
-    template = fields.mapping("chat_template_kwargs")
-    if template is not None:
-        options["chat_template_kwargs"] = template
+    speech = read_speech(choice.llm, read_tools(fields), fields, fields.choice("reasoning_effort", EFFORTS))
+    options |= speech.options
     stream, usage = streaming(fields)
     request = ChatRequest(
         choice=choice,
@@ -59,7 +55,7 @@ def read_chat(call: Call) -> ChatRequest:
         stream=stream,
         usage=usage,
         logprobs="logprobs" in options,
-        parts=PlainParts,
+        speech=speech,
     )
     fields.ignore(*WITHOUT_EFFECT)
     fields.only("store", False)

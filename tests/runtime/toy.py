@@ -110,12 +110,12 @@ def toy_answer(prompt, count):
     return ids[len(prompt) :]
 
 
-def toy_engine(executable=None, *, context=32, **options) -> Engine:
+def toy_engine(executable=None, *, context=32, vocab_size=VOCAB, **options) -> Engine:
     limits = {name: options.pop(name) for name in LIMITS & options.keys()}
     if "max_num_batched_tokens" in limits:
         limits.setdefault("max_num_seqs", min(8, limits["max_num_batched_tokens"]))
     return Engine(
-        executable or ToyExecutable(), vocab_size=VOCAB, limits=EngineLimits(context=context, **limits), **options
+        executable or ToyExecutable(), vocab_size=vocab_size, limits=EngineLimits(context=context, **limits), **options
     )
 
 

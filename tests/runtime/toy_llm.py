@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from halfbyte.runtime.llm import LLM
 from halfbyte.runtime.sampling.params import SamplingParams
+from halfbyte.text.tool_styles import TOOL_STYLES
 from tests.runtime.toy import VOCAB, toy_answer, toy_engine
 
 LETTERS = [bytes([65 + i]) for i in range(VOCAB)]
@@ -29,6 +30,10 @@ class ToyTokenizer:
 
 
 class ToyTemplate:
+    reasoning = None
+    variables = frozenset({"messages", "shout"})
+    tools = (TOOL_STYLES["hermes"], None)
+
     def render(self, messages, shout=False):
         text = "".join(message["content"] for message in messages)
         return text.upper() if shout else text
