@@ -73,19 +73,27 @@ def api_error(error: Exception) -> ApiError:
     if isinstance(error, RequestError) and isinstance(error.__cause__, Exception):
         # A step of the engine that failed under the request is no fault of the client's.
         return ApiError(500, str(error), kind=SERVER, code="internal_error")
-    if str(error) == CLOSED:
+    if str(error) == CLOSED and not isinstance(error, CancelledError):
         return api_error(CancelledError(CLOSED))
     for kind, status, name, code in KINDS:
         if isinstance(error, kind):
-            param = getattr(error, "key", None) or _field(str(error))
+            param = _field(error)
             return ApiError(status, str(error), kind=name, param=param, code=code, headers=_headers(status))
     return ApiError(500, str(error), kind=SERVER, code="internal_error")
 
 
-def _field(message: str) -> str | None:
-    """A message about a part of a conversation begins with its place, as in messages[0]['content']."""
-    found = re.match(r"messages(\[\w+\]|\['\w+'\])*", message)
-    return found[0] if found else None
+SCHEMA = "response_format.json_schema.schema"
+PLACES = re.compile(r"(messages(?:\[\w+\]|\['\w+'\])*)|(schema):")
+"""Messages about a conversation or a schema begin so."""
+
+
+def _field(error: HalfbyteError) -> str | None:
+    """The field that an error is about, as a client knows it."""
+    key = getattr(error, "key", None)
+    found = PLACES.match(str(error))
+    if key == "schema" or (key is None and found and found[2]):
+        return SCHEMA
+    return key or (found and found[1])
 
 
 def _headers(status: int) -> dict[str, str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+
 import openai
 import pytest
 
-import halfbyte
-from halfbyte.server import Served
-from tests.model.tiny import tiny_model
+from halfbyte.runtime.sampling.logprobs import TokenLogprobs
+from halfbyte.runtime.score import Score
+from halfbyte.server.echo import echo_of
+from halfbyte.server.one_by_one import OneByOne
 from tests.runtime.toy import toy_answer
 from tests.runtime.toy_llm import ANSWER, TEXT, ToyTokenizer
-from tests.server.running import running
 
 ASK = {"model": "toy", "prompt": "BC", "max_tokens": 12, "temperature": 0}
 
@@ -89,16 +92,14 @@ def test_a_prompt_is_scored_as_evaluations_ask_for_it(client, llm):
     assert [chunk.choices[0].logprobs.token_logprobs for chunk in chunks] == [silent.choices[0].logprobs.token_logprobs]
 
 
-def test_a_begin_token_is_no_part_of_a_text(tmp_path):
-    path = tiny_model(tmp_path)
-    with halfbyte.load(path, backend="reference") as llm, running(Served(llm, "tiny")) as server:
-        assert llm.tokenize("the cat")[0] == llm.tokenizer.bos_id
-        with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
-            ask = {"model": "tiny", "prompt": "the cat", "echo": True, "logprobs": 1}
-            found = client.completions.create(**ask, max_tokens=0).choices[0].logprobs
-        assert "".join(found.tokens).strip() == "the cat"
-        expected = [one.logprob for one in llm.score("the cat").tokens]
-        assert found.token_logprobs == pytest.approx(expected, abs=1e-4)
+def test_a_begin_token_is_no_part_of_a_text():
+    tokens = (TokenLogprobs(1, -1.0), TokenLogprobs(2, -2.0))
+    score = Score((0, 1, 2), tokens)
+    llm = SimpleNamespace(score=lambda *asked: score, tokenizer=SimpleNamespace(bos_id=0), detokenize=lambda ids: "ABC")
+    server = SimpleNamespace(scores=OneByOne(1))
+    text, ids = (asyncio.run(echo_of(server, llm, prompt, 0, None)) for prompt in ("BC", [0, 1, 2]))
+    assert (text.text, text.count, text.tokens) == ("BC", 3, list(tokens))
+    assert (ids.text, ids.count, ids.tokens) == ("ABC", 3, [0, *tokens])
 
 
 def test_halves_of_a_character_begin_where_it_does(client):

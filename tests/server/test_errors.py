@@ -6,10 +6,11 @@ import pytest
 
 from halfbyte import errors
 from halfbyte.runtime.inbox import CLOSED
-from halfbyte.server.errors import ApiError, api_error
+from halfbyte.server.errors import SCHEMA, ApiError, api_error
 
 MADE = {
     errors.KvBudgetExceededError: lambda: errors.KvBudgetExceededError("x", needed=1, budget=0),
+    errors.IncompleteAnswerError: lambda: errors.IncompleteAnswerError("x", completion=None),
     errors.CheckError: lambda: errors.CheckError("x", item="y"),
 }
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HalfbyteError)]
@@ -33,9 +34,11 @@ def test_faults_of_the_server_are_its_own():
     assert api_error(ours) is ours
 
 
-def test_a_message_about_a_conversation_names_its_place():
+def test_a_message_about_a_part_of_the_request_names_its_place():
     assert api_error(errors.RequestError("messages[3]['content'][0] wants text")).param == "messages[3]['content'][0]"
     assert api_error(errors.RequestError("messages is empty")).param == "messages"
     assert api_error(errors.ConfigError("top_p must be", key="top_p")).param == "top_p"
+    assert api_error(errors.UnsupportedError("schema: the keyword 'not' at /")).param == SCHEMA
+    assert api_error(errors.ConfigError("must be an object", key="schema")).param == SCHEMA
     assert api_error(errors.RequestError("a token")).param is None
     assert ApiError(400, "x").body["error"]["code"] is None
