@@ -14,20 +14,21 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from ..errors import ConfigError
 from . import terminal
 from .command import Command, Option
 from .loading import rows
 from .model import load, locate
-from .options import GPU, LOADING, MODEL
+from .options import GPU, LOADING, MODEL, on_gpu
 from .progress import Bar
 from .server_settings import server_setting, setting_rows
 from .text_file import read_text
 
 if TYPE_CHECKING:
     from ..runtime.embedder import Embedder
+    from ..runtime.gpu_layers import GpuOptions
     from ..server.running import RunningServer
     from ..server.served import Served
 
@@ -90,7 +91,8 @@ def _served(values: Namespace, stack: ExitStack) -> Served:
     if embeds(locate(values.model)):
         if values.embeddings is not None:
             raise ConfigError(f"{values.model} makes vectors itself: give a model that writes beside --embeddings")
-        return Served(embedder=stack.enter_context(_embedder(values, values.model)), embedder_name=name)
+        embedder = stack.enter_context(_embedder(values, values.model, **on_gpu(values)))
+        return Served(embedder=embedder, embedder_name=name)
     llm = stack.enter_context(load(values, max_num_seqs=values.parallel, max_queued=values.queue))
     if values.embeddings is None:
         return Served(llm, name)
@@ -98,11 +100,11 @@ def _served(values: Namespace, stack: ExitStack) -> Served:
     return Served(llm, name, embedder, Path(values.embeddings).stem)
 
 
-def _embedder(values: Namespace, model: str) -> Embedder:
+def _embedder(values: Namespace, model: str, **gpu: Unpack[GpuOptions]) -> Embedder:
     import halfbyte
 
     with Bar() as bar:
-        return halfbyte.load_embedder(model, threads=values.threads, progress=bar)
+        return halfbyte.load_embedder(model, threads=values.threads, progress=bar, **gpu)
 
 
 def _keys(path: str | None) -> tuple[str, ...]:

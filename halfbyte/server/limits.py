@@ -12,8 +12,8 @@ MOST_TOKENS = 2**31 - 1
 
 
 def limit_options(fields: Fields, config: ServerConfig, least: int = 1) -> dict[str, Any]:
-    """Keywords of `generate`. `timeout` and `priority` are not OpenAI's; no request gets more time than the server's.
-    `least` is the smallest `max_tokens`.
+    """Keywords of `generate`. `timeout` and `priority` are not OpenAI's; none gets more time than the server's, or
+    is served before others that came first: it can only make way. `least` is the smallest `max_tokens`.
 
     Raises `ApiError`.
     """
@@ -24,7 +24,7 @@ def limit_options(fields: Fields, config: ServerConfig, least: int = 1) -> dict[
     options: dict[str, Any] = {
         "max_tokens": old if new is None else new,
         "timeout": config.timeout if timeout is None else min(timeout, config.timeout),
-        "priority": fields.whole("priority", -1000, 1000),
+        "priority": fields.whole("priority", 0, 1000),
     }
     return {name: value for name, value in options.items() if value is not None}
 

@@ -19,6 +19,11 @@ from .config import ServerConfig
 from .connection import connection_class
 from .served import Served
 
+IDLE_S = 30
+"""Longer than most clients keep a connection they do not use: else a server's end crosses with their next request."""
+CLOSING_S = 2
+"""For last bytes to leave when all requests have been answered."""
+
 log = logging.getLogger("halfbyte.server")
 
 
@@ -98,5 +103,6 @@ class RunningServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_graceful_shutdown=2,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=CLOSING_S,
         )
