@@ -44,10 +44,12 @@ class Matcher:
 
     def mask(self) -> Mask:
         """Which tokens may come next; tokens that end an answer are among them where it may end."""
-        state = self._state
+        state, coming = self._state, self._coming
+        self._coming = None
+        # One that has not begun is not waited for; one that has must end before the inner matcher moves on.
+        bits = None if coming is None or coming.cancel() else coming.result()
         if state.mask is None:
-            coming, self._coming = self._coming, None
-            state.mask = self._grammar.states.mask(self._bits() if coming is None else coming.result())
+            state.mask = self._grammar.states.mask(self._bits() if bits is None else bits)
         return state.mask
 
     def forced(self) -> tuple[int, ...]:
@@ -64,7 +66,7 @@ class Matcher:
             return
         self._wait()
         if not self._inner.consume_token(token):
-            raise RequestError(f"the grammar cannot be followed any further: {self._inner.get_error()}")
+            raise self._too_much()
         self._state = self._grammar.states.follow(self._state, token)
         self.ended = self._inner.is_stopped()
 
@@ -76,5 +78,9 @@ class Matcher:
     def _bits(self) -> NDArray[np.uint32]:
         bits = np.frombuffer(self._inner.compute_bitmask(), np.uint32)
         if self._inner.is_error():
-            raise RequestError(f"the grammar cannot be followed any further: {self._inner.get_error()}")
+            raise self._too_much()
         return bits
+
+    def _too_much(self) -> RequestError:
+        problem = str(self._inner.get_error()).partition("\n")[0]
+        return RequestError(f"the grammar is too much to follow here, a simpler one may do: {problem}")

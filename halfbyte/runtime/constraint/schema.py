@@ -52,6 +52,19 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
+def _closed(schema: Any) -> Any:
+    """With no other keys than those a class names, where it does not say that it takes them."""
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(part) for key, part in schema.items()}
+    # A class may have a field of that name: then what stands there is a schema.
+    if isinstance(closed.get("properties"), dict) and closed.get("type") == "object":
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
 def _of_class(value: Any) -> Schema:
     try:
         pydantic = importlib.import_module("pydantic")
@@ -63,7 +76,7 @@ def _of_class(value: Any) -> Schema:
         ) from None
     try:
         adapter = value if isinstance(value, pydantic.TypeAdapter) else pydantic.TypeAdapter(value)
-        source = json.dumps(adapter.json_schema())
+        source = json.dumps(_closed(adapter.json_schema()))
     except Exception as error:  # pydantic runs the caller's code
         message = f"schema={value!r} has no JSON schema: {type(error).__name__}: {error}"
         raise ConfigError(message, key="schema") from error

@@ -21,6 +21,9 @@ Select = Callable[[NDArray[Any], int], Best]
 MOST_SELECTED = 256
 """An executable inserts candidates one by one, which for more of them is slower than sorting."""
 
+SMALL = 4096
+"""Of so few logits the best are sorted out here: threads that choose take longer to wake."""
+
 LOWEST = float(np.finfo(np.float32).min)
 
 NO_BEST = "no finite logit for the next token: all tokens are banned, or the weights in the model's file are damaged"
@@ -125,7 +128,7 @@ def best_of(candidates: Candidates, k: int, select: Select) -> Candidates:
         if math.isfinite(logits[place]):
             return Candidates([int(ids[place])], [float(logits[place])])
     few = k <= MOST_SELECTED
-    places, best = _numbers(*(select(logits, k) if few else sort_best(logits, k)))
+    places, best = _numbers(*(select(logits, k) if few and len(logits) > SMALL else sort_best(logits, k)))
     return Candidates(ids[places].tolist(), best.tolist()) if few else Candidates(ids[places], best.astype(np.float64))
 
 

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfbyte.errors import RequestError
-from halfbyte.runtime.sampling.candidates import MOST_SELECTED, Candidates, above, best_of, draw, reranked, sort_best
+from halfbyte.runtime.sampling.candidates import (
+    MOST_SELECTED,
+    SMALL,
+    Candidates,
+    above,
+    best_of,
+    draw,
+    reranked,
+    sort_best,
+)
 from tests.runtime.sampling.given import PROBABILITIES, SELECT, ranked, row_of
 
 ODD_NUMBERS = [-math.inf, math.nan, -2.5, -0.0, 0.0, 1, 2, math.inf]
@@ -46,12 +55,13 @@ def test_the_best_are_numbers_or_an_error_says_that_none_is(select, logits, k):
         assert best.ids == [i for _, i in sorted(numbers)][: k or None]
 
 
+@pytest.mark.parametrize("size", [SMALL, SMALL + 1])
 @pytest.mark.parametrize("k", [MOST_SELECTED, MOST_SELECTED + 1, 0])
-def test_many_candidates_are_sorted_without_the_executable(k):
-    row = np.random.default_rng(0).standard_normal(999).astype(np.float32)
+def test_many_candidates_and_those_of_few_are_sorted_without_the_executable(k, size):
+    row = np.random.default_rng(0).standard_normal(size).astype(np.float32)
     asked = []
     best = best_of(Candidates.of_row(row), k, lambda *a: asked.append(a) or SELECT(*a))
-    assert bool(asked) == (0 < k <= MOST_SELECTED)
+    assert bool(asked) == (0 < k <= MOST_SELECTED and size > SMALL)
     assert list(best.ids) == np.argsort(-row, kind="stable")[: k or None].tolist()
 
 
