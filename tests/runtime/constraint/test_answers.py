@@ -190,7 +190,6 @@ def test_checks_of_the_class_that_no_schema_holds_are_an_error(llm):
         ({"regex": "a" * (1 << 20) + "b"}, ConfigError, "more than the 1048576"),
         ({"schema": POINT, "regexp": "a"}, ConfigError, "did you mean 'regex'"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_what_cannot_be_is_refused_at_once(llm, options, error, message):
     with pytest.raises(error, match=message):
