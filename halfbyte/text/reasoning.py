@@ -40,8 +40,18 @@ class Reasoning:
         """A splitter for what follows `prompt`, a rendered chat: some templates begin the thinking themselves."""
         if self.marks is None:
             return ChannelThinking()
+        return MarkedThinking(self.marks, inside=self.opened(prompt))
+
+    def closed(self, prompt: str) -> bool:
+        """Whether a rendered chat ends with thinking that is over: the answer follows at once."""
+        return self.marks is not None and prompt.rstrip().endswith(self.marks.closes)
+
+    def opened(self, prompt: str) -> bool:
+        """Whether a rendered chat ends within thinking."""
+        if self.marks is None:
+            return False
         _, opened, tail = prompt.rpartition(self.marks.opens)
-        return MarkedThinking(self.marks, inside=bool(opened) and not tail.strip())
+        return bool(opened) and not tail.strip()
 
 
 def find_reasoning(source: str, variables: Iterable[str]) -> Reasoning | None:

@@ -163,3 +163,75 @@ def test_malformed_messages_are_the_clients_mistake(client):
     bad = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{"}}]}
     with pytest.raises(openai.BadRequestError, match=r"messages\[0\].*no JSON object"):
         ask(client, "x", bad)
+
+
+STRICT = {"type": "function", "function": {**TOOL["function"], "strict": True}}
+ENUM = {
+    "type": "function",
+    "function": {
+        "name": "pick",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"enum": ["only this"]}},
+            "required": ["a"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "pick"}}])
+def test_a_required_call_comes_whatever_the_model_would_say(client, choice):
+    tools = [ENUM] if choice == "required" else [TOOL, ENUM]
+    found = streamed(client, "I would rather not.", tools=tools, tool_choice=choice, parallel_tool_calls=False)
+    assert found == ("", "", [("pick", '{"a": "only this"}')], "tool_calls")
+
+
+def test_a_required_call_comes_behind_thinking(clients):
+    for on in (True, False):
+        more = {"extra_body": {"chat_template_kwargs": {"enable_thinking": on}}, "tool_choice": "required"}
+        text = "hm.</think>No" if on else "No"
+        found = streamed(clients["thinks"], text, tools=[ENUM], parallel_tool_calls=False, **more)
+        assert found == ("", "hm." if on else "", [("pick", '{"a": "only this"}')], "tool_calls")
+
+
+def test_allowed_tools_are_the_only_ones(client):
+    allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "pick"}}]}
+    choice = {"type": "allowed_tools", "allowed_tools": allowed}
+    done = ask(client, CALL, tools=[TOOL, ENUM], tool_choice=choice, parallel_tool_calls=False)
+    assert done.choices[0].message.tool_calls[0].function.name == "pick"
+
+
+def test_strict_tools_keep_to_their_schema(client):
+    wrong = CALL.replace("1", '"one"')
+    assert streamed(client, wrong)[2] == [("f", '{"a": "one"}')]
+    (call,) = ask(client, f"Well {wrong}", tools=[STRICT], max_tokens=60).choices[0].message.tool_calls
+    assert call.function.arguments.startswith('{"a": ')
+    assert not call.function.arguments.startswith('{"a": "')
+    assert ask(client, "Just text", tools=[STRICT]).choices[0].message.content == "Just text"
+
+
+def test_a_form_of_the_answer_leaves_room_for_calls(client):
+    schema = {"name": "s", "schema": {"enum": ["yes"]}}
+    form = {"response_format": {"type": "json_schema", "json_schema": schema}}
+    assert ask(client, "no", **form).choices[0].message.content == '"yes"'
+    assert ask(client, CALL, **form).choices[0].message.tool_calls[0].function.name == "f"
+
+
+def test_a_form_of_the_answer_comes_behind_thinking(clients):
+    form = {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"enum": ["yes"]}}}}
+    thinks = {"extra_body": {"chat_template_kwargs": {"enable_thinking": True}}, "tools": openai.NOT_GIVEN}
+    message = ask(clients["thinks"], "so </think>no", **form, **thinks).choices[0].message
+    assert (message.reasoning_content, message.content) == ("so", '"yes"')
+
+
+def test_a_schema_that_is_not_understood_is_refused_where_it_counts(client):
+    odd = {"type": "object", "properties": {"a": {"type": "integer", "uniqueItems": True}}}
+    loose = {"type": "function", "function": {"name": "f", "parameters": odd}}
+    strict = {"type": "function", "function": {"name": "f", "parameters": odd, "strict": True}}
+    assert ask(client, CALL, tools=[loose], tool_choice="required").choices[0].message.tool_calls
+    with pytest.raises(openai.BadRequestError, match=r"'f'.*'uniqueItems' at /properties/a") as caught:
+        ask(client, CALL, tools=[strict])
+    assert caught.value.param == "tools.f.parameters"
+    with pytest.raises(openai.BadRequestError, match="leave out one"):
+        ask(client, CALL, tool_choice="required", response_format={"type": "json_object"})
