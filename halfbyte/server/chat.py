@@ -51,6 +51,8 @@ class ChatAnswer:
             "system_fingerprint": FINGERPRINT,
         }
         self._timings: dict[int, Timings] = {}
+        self._thinks = [False] * len(streams)
+        self._thought = 0
 
     async def chunks(self) -> AsyncGenerator[Event]:
         """As events: for each answer a beginning, pieces, and an end with its reason; then usage where it is wanted."""
@@ -103,6 +105,9 @@ class ChatAnswer:
             deltas += self._parts[index].finish()
             self._timings[index] = event.timings
             self._meter.answered(event.timings)
+        if deltas:
+            self._thinks[index] = "reasoning_content" in deltas[-1]
+        self._thought += self._thinks[index] * len(event.ids)
         return deltas
 
     def _reason(self, index: int, event: StreamEvent) -> str:
@@ -114,7 +119,7 @@ class ChatAnswer:
         return chat_logprobs(self._request.choice.llm.tokenizer, tokens)
 
     def _usage(self) -> dict[str, Any]:
-        return usage([self._timings[index] for index in sorted(self._timings)])
+        return usage([self._timings[index] for index in sorted(self._timings)], self._thought)
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> Event:
         if self._request.usage:

@@ -9,8 +9,8 @@ from typing import Any
 from ..runtime.timings import Timings
 
 
-def usage(timings: Sequence[Timings]) -> dict[str, Any]:
-    """Tokens of all answers to one prompt, which counts once."""
+def usage(timings: Sequence[Timings], thought: int = 0) -> dict[str, Any]:
+    """Tokens of all answers to one prompt, which counts once; `thought` of them were thinking."""
     prompt = timings[0].prompt_tokens
     completion = sum(one.completion_tokens for one in timings)
     return {
@@ -19,7 +19,10 @@ def usage(timings: Sequence[Timings]) -> dict[str, Any]:
         "total_tokens": prompt + completion,
         # Where several answers share a prompt the first computes it and the others find it.
         "prompt_tokens_details": {"cached_tokens": min(one.cached_tokens for one in timings)},
-        "completion_tokens_details": {"accepted_prediction_tokens": sum(one.accepted_tokens for one in timings)},
+        "completion_tokens_details": {
+            "reasoning_tokens": thought,
+            "accepted_prediction_tokens": sum(one.accepted_tokens for one in timings),
+        },
     }
 
 

@@ -18,6 +18,7 @@ def test_an_answer(client):
     choice = done.choices[0]
     assert (choice.message.content, choice.message.role, choice.finish_reason) == (TEXT, "assistant", "length")
     assert (done.usage.prompt_tokens, done.usage.completion_tokens, done.usage.total_tokens) == (2, 12, 14)
+    assert done.usage.completion_tokens_details.reasoning_tokens == 0
     assert done.model == "toy"
 
 

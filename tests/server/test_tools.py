@@ -123,7 +123,9 @@ def test_thinking_is_apart(clients):
     thinks = {"extra_body": {"chat_template_kwargs": {"enable_thinking": True}}}
     found = streamed(client, text, **thinks)
     assert found == ("So.", f"I {CALL} think", [("f", '{"a": 1}')], "tool_calls")
-    message = ask(client, text, **thinks).choices[0].message
+    done = ask(client, text, **thinks)
+    assert 0 < done.usage.completion_tokens_details.reasoning_tokens < done.usage.completion_tokens
+    message = done.choices[0].message
     assert (message.content, message.reasoning_content) == ("So.", f"I {CALL} think")
     assert ask(client, "Plain", reasoning_effort="none").choices[0].message.content == "Plain"
     assert ask(client, "cut", **thinks).choices[0].message.content == ""
