@@ -19,6 +19,9 @@ Control = Callable[[str], int | None]
 _INNER = re.compile(r"(\\.)|[/\n]", re.DOTALL)
 """What would end an expression in Lark, unless a backslash stands before it."""
 _ANY = "/(?s:.*)/"
+_NO_BRACE = r"\s*[^\s{\[](?s:.*)"
+MOST_CALLS = 16
+"""In one answer; a weak model that must call would go on for ever."""
 _VALUES = {
     "quoted": """\
 object: "{" (pair ("," pair)*)? "}"
@@ -79,7 +82,7 @@ def call_grammar(
     """
     writer, spelling = GrammarWriter(control, style.spelled), style.spelling
     between = writer.text(spelling.between)
-    more = f" ({between} call)*" if parallel else ""
+    more = f" ({between} call){{0,{MOST_CALLS - 1}}}" if parallel else ""
     rules = [_body(style, writer, required, more)]
     names = [f"call_{number}" for number in range(len(schemas))]
     rules.append("call: " + " | ".join(names) + "\n")
@@ -87,6 +90,8 @@ def call_grammar(
         head, tail = writer.text(_opens(style, required) + name + spelling.arguments), writer.text(spelling.closes)
         arguments = f"%json {json.dumps(schema)}" if spelling.form == "json" else "object"
         rules.append(f"{rule}: {head} {rule}_arguments {tail}\n{rule}_arguments: {arguments}\n")
+    if not required and style.frame.bare and _trigger(style):
+        rules.append(_bare(style, writer, list(schemas)))
     return "".join(rules) + _values(spelling, writer)
 
 
@@ -133,7 +138,7 @@ def _body(style: ToolStyle, writer: GrammarWriter, required: bool, more: str) ->
     if required:
         return f"calls: {first} call{more} {last}\n"
     if not trigger:
-        return f"calls: call{more} | /\\s*[^\\s{{](?s:.*)/\n"
+        return f"calls: call{more} | /{_NO_BRACE}/\n"
     lead = writer.until("lead", trigger)
     if spelling.first:
         rest = writer.text(spelling.first.removeprefix(trigger))
@@ -143,7 +148,20 @@ def _body(style: ToolStyle, writer: GrammarWriter, required: bool, more: str) ->
         tokens = " | ".join(writer.text(mark) for mark in style.spelled)
         lead = f"free: ({_ANY} ({tokens}))*\n{lead}"
         return f"calls: (free lead call)* free {_ANY}\n{lead}"
+    if style.frame.bare:
+        # What begins with a brace could be a call that keeps to nothing.
+        first = "first_lead[lazy]: FIRST_TEXT " + writer.text(trigger) + f"\nFIRST_TEXT: /({_NO_BRACE})?/\n"
+        rest = f" (lead call)* {_ANY}" if more else ""
+        return f"calls: first_lead call{rest} | bare | /{_NO_BRACE}/\n{first}{lead if more else ''}"
     return f"calls: (lead call)* {_ANY}\n{lead}" if more else f"calls: lead call | {_ANY}\n{lead}"
+
+
+def _bare(style: ToolStyle, writer: GrammarWriter, names: list[str]) -> str:
+    """A call without the marks around it."""
+    opens = style.spelling.opens.removeprefix(_trigger(style)).lstrip()
+    closes = writer.text(style.spelling.closes.removesuffix(style.frame.closes).strip())
+    heads = [writer.text(opens + name + style.spelling.arguments) for name in names]
+    return "bare: " + " | ".join(f"{head} call_{at}_arguments {closes}" for at, head in enumerate(heads)) + "\n"
 
 
 def _values(spelling: Spelling, writer: GrammarWriter) -> str:

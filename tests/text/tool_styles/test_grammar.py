@@ -84,6 +84,9 @@ def test_calls_as_a_model_writes_them(name, required, parallel):
     assert fits(grammar, one)
     assert fits(grammar, two) == (parallel or (name == "harmony" and not required))
     assert fits(grammar, "no call") == (not required)
+    bare = '{"name": "f", "arguments": {"a": 1}}'
+    assert fits(grammar, bare.replace("1", "true")) == (not required and not style.frame.bare)
+    assert fits(grammar, bare) == (not required and (name == "hermes" or not style.frame.bare))
     named = one.replace("f", "zz") if name in ("llama3", "hermes", "gemma", "mistral") else None
     assert named is None or not fits(grammar, named)
     if style.spelling.form == "json":
