@@ -28,6 +28,7 @@ POSTS: Registry[Handler] = Registry(
     __package__,
     {
         "/v1/chat/completions": ".chat:chat_completions",
+        "/v1/responses": ".responses:responses",
         "/v1/completions": ".completions:completions",
         "/v1/embeddings": ".embeddings:embeddings",
         "/tokenize": ".tokens:tokenize",

@@ -25,6 +25,10 @@ class Fields:
         self._known.append(name)
         return self._given.pop(name, None)
 
+    def peek(self, name: str, default: Any = None) -> Any:
+        """The value as it is, which may be taken later."""
+        return self._given.get(name, default)
+
     def wrong(self, name: str, wanted: str, value: Any) -> ApiError:
         """An error that says what a field wants."""
         if value is None:
