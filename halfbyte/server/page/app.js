@@ -56,7 +56,7 @@ session.addEventListener("settings", () => (document.documentElement.dataset.the
 session.addEventListener("refused", (event) => {
   toast(event.detail.message, { label: "Enter the key", act: () => settings.open("#set-key") });
 });
-window.addEventListener("pagehide", () => session.keepAll());
+window.addEventListener("pagehide", () => session.leave());
 window.addEventListener("storage", ({ key }) => {
   const shown = session.current?.id;
   if (key?.endsWith(shown ?? "-") && session.isRunning()) return; // this tab knows better

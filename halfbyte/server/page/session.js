@@ -118,9 +118,12 @@ export class Session extends EventTarget {
     if (this.store.conversations.has(conversation.id)) this.store.save(conversation);
   }
 
-  /** Store what is under way: the page may be closing. */
-  keepAll() {
-    for (const run of this.runs.values()) this.keep(run.conversation);
+  /** The page is closing: store what is under way. What breaks off now is no fault of anyone's. */
+  leave() {
+    for (const run of this.runs.values()) {
+      run.left = true;
+      this.keep(run.conversation);
+    }
   }
 
   async answer(conversation, question) {
@@ -159,7 +162,8 @@ export class Session extends EventTarget {
     }
   }
 
-  fail({ node }, error) {
+  fail({ node, left }, error) {
+    if (left) return;
     if (error.name === "AbortError") {
       node.finish = "stopped";
       return;

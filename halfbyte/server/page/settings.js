@@ -14,6 +14,7 @@ export const SAMPLING = [
   { name: "seed", label: "Seed", hint: "Same seed, same answer", low: 0, high: Number.MAX_SAFE_INTEGER, step: 1 },
 ];
 export const THEMES = ["auto", "light", "dark"];
+export const THINKING = ["auto", "on", "off"];
 export const ALTERNATIVES = 5;
 
 /** Settings with every field of the right kind, whatever was stored. */
@@ -28,7 +29,7 @@ export function readSettings(stored) {
     sampling,
     stop: Array.isArray(stored.stop) ? stored.stop.filter((text) => typeof text === "string" && text) : [],
     probabilities: stored.probabilities === true,
-    thinking: stored.thinking !== false,
+    thinking: THINKING.includes(stored.thinking) ? stored.thinking : "auto",
     system: typeof stored.system === "string" ? stored.system : "",
     model: typeof stored.model === "string" ? stored.model : "",
   };
@@ -47,6 +48,7 @@ export function requestBody(messages, settings, model) {
   if (model) body.model = model;
   if (settings.stop.length > 0) body.stop = settings.stop;
   if (settings.probabilities) Object.assign(body, { logprobs: true, top_logprobs: ALTERNATIVES });
-  if (!settings.thinking) body.reasoning_effort = "none"; // the server knows the switch of the model's template
+  if (settings.thinking === "off") body.reasoning_effort = "none"; // the server knows the switch of the model's template
+  if (settings.thinking === "on") body.chat_template_kwargs = { enable_thinking: true, thinking: true };
   return body;
 }

@@ -4,9 +4,10 @@ import { isRemembered, readKey, writeKey } from "./api_key.js";
 import { el } from "./dom.js";
 import { icon } from "./icons.js";
 import { newPanel } from "./panel.js";
-import { numberOf, SAMPLING, THEMES } from "./settings.js";
+import { numberOf, SAMPLING, THEMES, THINKING } from "./settings.js";
 
 const THEME_LABELS = { auto: "System", light: "Light", dark: "Dark" };
+const THINKING_LABELS = { auto: "Model's own", on: "On", off: "Off" };
 const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
 
 export class SettingsPanel {
@@ -30,13 +31,17 @@ export class SettingsPanel {
   }
 
   looks() {
-    const { settings } = this.session;
-    const choices = THEMES.map((theme) => {
-      const choice = el("input", { type: "radio", name: "theme", value: theme, checked: settings.theme === theme });
-      choice.addEventListener("change", () => this.session.change({ theme }));
-      return el("label", {}, choice, icon(THEME_ICONS[theme]), THEME_LABELS[theme]);
+    return this.segments("theme", "Theme", THEMES, (theme) => [icon(THEME_ICONS[theme]), THEME_LABELS[theme]]);
+  }
+
+  /** One of a few values, side by side. */
+  segments(name, label, values, shown) {
+    const choices = values.map((value) => {
+      const choice = el("input", { type: "radio", name, value, checked: this.session.settings[name] === value });
+      choice.addEventListener("change", () => this.session.change({ [name]: value }));
+      return el("label", {}, choice, ...shown(value));
     });
-    return el("fieldset", { class: "segments" }, el("legend", { text: "Theme" }), ...choices);
+    return el("fieldset", { class: "segments" }, el("legend", { text: label }), ...choices);
   }
 
   system() {
@@ -57,7 +62,7 @@ export class SettingsPanel {
     const { settings } = this.session;
     return el("div", { class: "group" },
       this.toggle("probabilities", "Token probabilities", "Tints doubt; point at a word for what else was likely", settings.probabilities),
-      this.toggle("thinking", "Thinking", "Models that can think first do so", settings.thinking));
+      this.segments("thinking", "Thinking before the answer", THINKING, (value) => [THINKING_LABELS[value]]));
   }
 
   toggle(name, label, hint, on) {
@@ -106,8 +111,9 @@ export class SettingsPanel {
     key.addEventListener("change", keep);
     remember.addEventListener("change", keep);
     key.addEventListener("keydown", (event) => event.key === "Enter" && (keep(), this.dialog.close()));
-    return el("div", { class: "group" }, el("h3", { text: "Server" }), row("API key", "Where the server asks for one", key),
-      row("Remember it", "On this device; else until this tab is closed", remember));
+    // Browsers hold a password field for broken that is in no form.
+    return el("form", { class: "group", on: { submit: (event) => event.preventDefault() } }, el("h3", { text: "Server" }),
+      row("API key", "Where the server asks for one", key), row("Remember it", "On this device; else until this tab is closed", remember));
   }
 
   storage() {

@@ -30,7 +30,7 @@ export class Sidebar {
   }
 
   footer() {
-    const entry = (name, label, act) => el("button", { type: "button", class: "wide", on: { click: () => this.pick(act) } }, icon(name), label);
+    const entry = (name, label, act) => el("button", { type: "button", class: `wide ${name}`, on: { click: () => this.pick(act) } }, icon(name), label);
     return el("div", { class: "end" }, entry("sliders", "Settings", () => this.acts.settings()), entry("keys", "Shortcuts", () => this.acts.shortcuts()));
   }
 
