@@ -76,8 +76,8 @@ class Option:
 class Command:
     """One command. `example` is a line that works as it stands; `run` does the work and returns the exit code.
 
-    `gpu` are options of those who have one, which help shows apart. `settings` gives name and explanation of what
-    `--set` takes, `loading` of what `--load` does.
+    `form` are options about what an answer must be, `gpu` those of who has one; help shows both apart. `settings` gives
+    name and explanation of what `--set` takes, `loading` of what `--load` does.
     """
 
     name: str
@@ -86,6 +86,7 @@ class Command:
     run: Callable[[Namespace], int]
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
+    form: tuple[Option, ...] = ()
     gpu: tuple[Option, ...] = ()
     settings: Callable[[], list[tuple[str, str]]] = list
     loading: Callable[[], list[tuple[str, str]]] = list
@@ -93,4 +94,4 @@ class Command:
     @property
     def every_option(self) -> tuple[Option, ...]:
         """Those of all groups."""
-        return self.options + self.gpu
+        return self.options + self.form + self.gpu

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import terminal
 from .command import Argument, Command, Option
+from .constraints import CONSTRAINTS, constraint
 from .json_text import json_text
 from .loading import rows
 from .model import load
@@ -24,7 +25,7 @@ STOP = Option("--stop", str, "End before this text; may be given several times",
 def run(values: Namespace) -> int:
     """Stream the continuation to stdout, the speed to stderr."""
     text = message(values.prompt, what="prompt")
-    given = {"max_tokens": values.max_tokens, "stop": values.stop or [], **sampling(values)}
+    given = {"max_tokens": values.max_tokens, "stop": values.stop or [], **sampling(values), **constraint(values)}
     with load(values) as llm:
         prompt = llm.tokenize(text, special=True) if values.special else text
         if values.json:
@@ -70,6 +71,7 @@ COMMAND = Command(
     run=run,
     arguments=(MODEL, Argument("PROMPT", "the text to continue; - or nothing reads it from a pipe", optional=True)),
     options=(MAX_TOKENS, *SAMPLING, STOP, *LOADING, SPECIAL, JSON),
+    form=CONSTRAINTS,
     gpu=GPU,
     settings=settings,
     loading=rows,

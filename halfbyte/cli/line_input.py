@@ -1,14 +1,15 @@
-"""Lines that a person types in a chat: editing and history where the terminal allows them."""
+"""Lines that a person types in a chat: editing, history and completion where the terminal allows them."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import terminal
+from .chat_room import Room
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -17,13 +18,14 @@ PROMPT = "> "
 AGAIN = "Ctrl-C again or Ctrl-D leaves, /help shows the commands"
 
 
-def typed_lines(commands: Sequence[str]) -> Iterator[str]:
+def typed_lines(room: Room) -> Iterator[str]:
     """Non-empty lines until Ctrl-D, or Ctrl-C twice on an empty line."""
-    session = _session(commands) if terminal.is_terminal(sys.stderr) else None
+    session = _session(room) if terminal.is_terminal(sys.stderr) else None
     interrupted = False
-    while True:
+    while room.open:
         try:
-            line = session.prompt(PROMPT) if session else input()
+            prefill, room.prefill = room.prefill, ""
+            line = session.prompt(PROMPT, default=prefill) if session else input()
         except EOFError:
             return
         except KeyboardInterrupt:
@@ -37,13 +39,14 @@ def typed_lines(commands: Sequence[str]) -> Iterator[str]:
             yield line
 
 
-def _session(commands: Sequence[str]) -> PromptSession[str]:
+def _session(room: Room) -> PromptSession[str]:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.history import FileHistory, History, InMemoryHistory
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
     from prompt_toolkit.output import create_output
+
+    from .line_completion import LineCompleter
 
     keys = KeyBindings()
 
@@ -55,9 +58,10 @@ def _session(commands: Sequence[str]) -> PromptSession[str]:
     history: History = FileHistory(str(kept)) if kept else InMemoryHistory()
     return PromptSession(
         history=history,
-        completer=WordCompleter(list(commands), sentence=True),
+        completer=LineCompleter(room),
         complete_while_typing=False,
         key_bindings=keys,
+        bottom_toolbar=lambda: room.status,
         output=create_output(sys.stderr),  # stdout is for answers alone
     )
 

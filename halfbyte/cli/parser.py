@@ -97,8 +97,9 @@ def help_text(command: Command) -> str:
     if rows:
         parts.append("Arguments:\n" + table(rows))
     parts.append("Options:\n" + table(options))
-    if command.gpu:
-        parts.append("With an NVIDIA GPU:\n" + table([(_flags(option), option.help) for option in command.gpu]))
+    for title, group in (("What the answer must be", command.form), ("With an NVIDIA GPU", command.gpu)):
+        if group:
+            parts.append(f"{title}:\n" + table([(_flags(option), option.help) for option in group]))
     for option, given in (("--set", command.settings()), ("--load", command.loading())):
         if given:
             parts.append(f"Settings, for {option}:\n" + table(given))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -69,3 +73,63 @@ def _abandon(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, target)
     os.close(null)
+
+
+def markdown(text: str) -> Any:
+    """Markdown that `Draft.replace` and `show` draw."""
+    from rich.markdown import Markdown
+
+    return Markdown(CONTROL.sub("", text), code_theme="ansi_dark")
+
+
+def show(drawing: Any) -> None:
+    """Something of rich's on stderr: a table, a coloured text."""
+    if sys.stderr is not None:
+        _console(sys.stderr).print(drawing)
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+class Draft:
+    """Text on the terminal that something else will take the place of, unless it has grown beyond the screen."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def add(self, text: str, dim: bool = False) -> None:
+        """Show more of it."""
+        text = _tame(text, sys.stdout)
+        self._text += text
+        print(f"\x1b[2m{text}\x1b[22m" if dim else text, end="", flush=True)
+
+    def replace(self, drawing: Any, dim: bool = False) -> None:
+        """Draw in its place; None leaves it as it is."""
+        text, self._text = self._text, ""
+        if drawing is None:
+            if text and not text.endswith("\n"):
+                print(flush=True)
+            return
+        width, height = shutil.get_terminal_size()
+        rows = sum(_rows(line, width) for line in text.removesuffix("\n").split("\n"))
+        if rows >= height:
+            if not text.endswith("\n"):
+                print(flush=True)
+            return
+        # To the draft's first column, whatever row its end stands in, and clear from there.
+        up = rows - (0 if text.endswith("\n") else 1)
+        print("\r" + (f"\x1b[{up}A" if up else "") + "\x1b[J", end="", flush=True)
+        console = _console(sys.stdout)
+        with console.capture() as drawn:
+            console.print(drawing, style="dim" if dim else None)
+        # Rich fills lines up with spaces, which whoever copies an answer would get as well.
+        print("\n".join(line.rstrip(" ") for line in drawn.get().split("\n")), end="", flush=True)
+
+
+def _rows(line: str, width: int) -> int:
+    from rich.cells import cell_len
+
+    return max(1, -(-cell_len(line.expandtabs(8)) // max(width, 1)))

@@ -7,21 +7,21 @@ from pathlib import Path
 from ..errors import ConfigError, FormatError
 
 
-def read_text(path: str) -> str:
-    """The file's text, line ends as they are; never empty. Raises `ConfigError` where there is none, `FormatError` for
-    other bytes.
+def read_text(path: str, option: str = "--file") -> str:
+    """The text of a file that `option` names, line ends as they are; never empty. Raises `ConfigError` where
+    there is none, `FormatError` for other bytes.
 
     Bytes that are no UTF-8 are refused instead of replaced: figures would be of another text than the file's.
     """
     if not path:
-        raise ConfigError("the text's file has no name; --file takes the path of a text file", key="file")
+        raise ConfigError(f"the text's file has no name; {option} takes the path of a text file", key="file")
     try:
         data = Path(path).expanduser().read_bytes()
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"{path}: cannot be read: {reason}; --file takes the path of a text file") from error
+        raise ConfigError(f"{path}: cannot be read: {reason}; {option} takes the path of a text file") from error
     if not data:
-        raise ConfigError(f"{path}: the text is empty; give one like those that the model will meet", key="file")
+        raise ConfigError(f"{path}: the text is empty", key="file")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -19,7 +19,7 @@ from halfbyte.runtime.config import LoadConfig
 from tests.model.tiny import make_tiny_gguf
 from tests.source_tree import ROOT
 
-WITH = ("chat", "generate", "embed", "bench", "perplexity", "check")
+WITH = ("chat", "generate", "serve", "embed", "bench", "perplexity", "check")
 NONE = {"gpu_layers": 0, "experts_on_cpu": False, "kv_on_cpu": False}
 
 
