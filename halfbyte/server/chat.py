@@ -30,8 +30,7 @@ FINGERPRINT = f"halfbyte-{__version__}"
 async def chat_completions(call: Call) -> Response:
     """The next message of a conversation."""
     request = read_chat(call)
-    options = await request.speech.constrain(request.messages, request.options)
-    streams = await request.choice.llm.astreams_chat(request.messages, request.n, **options)
+    streams = await request.speech.start(request.messages, request.n, request.options)
     answer = ChatAnswer(request, streams, call.server.meter)
     if request.stream:
         return EventStream(answer.chunks(), keep_alive=call.server.config.keep_alive)

@@ -27,9 +27,8 @@ from .usage import speeds
 async def responses(call: Call) -> Response:
     """The answer to a conversation, as items."""
     request = read_response(call)
-    options = await request.speech.constrain(request.messages, request.options)
-    streams = await request.choice.llm.astreams_chat(request.messages, 1, **options)
-    answer = ResponseAnswer(request, streams[0], call.server.meter)
+    (stream,) = await request.speech.start(request.messages, 1, request.options)
+    answer = ResponseAnswer(request, stream, call.server.meter)
     if request.stream:
         return EventStream(answer.events(), keep_alive=call.server.config.keep_alive, done=False)
     return JsonResponse(await answer.whole())

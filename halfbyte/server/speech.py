@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..errors import HalfbyteError
+from ..errors import ConfigError, HalfbyteError
 from ..runtime.async_stream import AsyncStream
 from ..runtime.constraint.compiler import COMPACT
 from ..runtime.constraint.keywords import check_keywords
@@ -38,6 +38,16 @@ class Speech:
     style: ToolStyle | None
     options: dict[str, Any]
 
+    async def start(self, messages: list[Any], n: int, options: dict[str, Any]) -> list[AsyncStream]:
+        """`n` answers that begin. Raises as `LLM.astreams_chat`, and `ApiError`."""
+        followed = await self.constrain(messages, options)
+        try:
+            return await self.llm.astreams_chat(messages, n, **followed)
+        except ConfigError as error:
+            if followed is options or error.key != "grammar":
+                raise
+            raise invalid(f"the schemas of the tools or of the answer make no grammar: {error}", "tools") from None
+
     def parts(self, stream: AsyncStream) -> AnswerParts:
         """What turns the text of an answer into deltas."""
         thinking = calls = None
@@ -54,7 +64,7 @@ class Speech:
         Raises `ApiError`, and what rendering `messages` raises.
         """
         form = next((name for name in FORMS if options.get(name) is not None), None)
-        calls = self.style is not None and (self.wish.required or bool(self.wish.strict) or form is not None)
+        calls = self.style is not None and (self.wish.bound or form is not None)
         if form is not None and self.wish.required:
             raise invalid("an answer that must call a tool has no other form: leave out one of the two", form)
         if not calls and (form is None or self.reasoning is None):

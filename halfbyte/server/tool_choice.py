@@ -31,6 +31,11 @@ class ToolWish:
     def __bool__(self) -> bool:
         return bool(self.listed)
 
+    @property
+    def bound(self) -> bool:
+        """Whether an answer cannot be left to the model alone."""
+        return self.required or bool(self.strict) or not self.parallel
+
     def only(self, names: frozenset[str]) -> ToolWish:
         """The same with some of the tools."""
         return replace(

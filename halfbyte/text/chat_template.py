@@ -15,13 +15,15 @@ from .reasoning import Reasoning, find_reasoning
 from .rendered import Rendered
 from .tokenizer import Tokenizer
 from .tool_styles import ToolStyle, find_tool_style
-from .tool_styles.telling import involves_tools, tell, tell_in_words, with_text_arguments
+from .tool_styles.telling import involves_tools, one_call_each, tell, tell_in_words, with_text_arguments
 
 if TYPE_CHECKING:
     from .template_sandbox import CompiledTemplate
 
 KEY = "tokenizer.chat_template"
 _TOOLS = "tool_use"
+_ONE_CALL = "only supports single tool-calls"
+"""What templates of Llama 3 complain of."""
 
 
 class ChatTemplate:
@@ -85,6 +87,8 @@ class ChatTemplate:
         if variable != "tools" and "tools" in given:
             given.setdefault(variable, given["tools"])
         told = tell(checked, style)
+        if _ONE_CALL in self.source:
+            told = one_call_each(told)
         try:
             return self._render({**given, "messages": told}, add_generation_prompt)
         except RequestError as error:

@@ -237,3 +237,18 @@ def test_a_schema_that_is_not_understood_is_refused_where_it_counts(client):
     assert caught.value.param == "tools.f.parameters"
     with pytest.raises(openai.BadRequestError, match="leave out one"):
         ask(client, CALL, tool_choice="required", response_format={"type": "json_object"})
+
+
+def test_schemas_that_are_none_are_the_clients_mistake(client):
+    tool = {
+        "type": "function",
+        "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": 5}}}},
+    }
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask(client, CALL, tools=[tool], tool_choice="required")
+    assert caught.value.param in ("tools", "tools.f.parameters")
+
+
+def test_one_call_where_several_are_not_wanted(client):
+    found = streamed(client, f"{CALL}\n{CALL}", parallel_tool_calls=False)
+    assert found[2] == [("f", '{"a": 1}')]

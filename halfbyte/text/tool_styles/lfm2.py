@@ -1,10 +1,11 @@
-"""LFM2: a list of calls in Python's form between marks."""
+"""LFM2: a list of calls between marks, in Python's form or as JSON."""
 
 from __future__ import annotations
 
 import re
 
 from .frame import Frame
+from .json_calls import read_json_calls
 from .python_calls import read_python_calls
 from .spelling import Spelling
 from .style import ToolStyle
@@ -17,8 +18,7 @@ STYLE = ToolStyle(
     frame=Frame(
         (_OPENS,),
         _CLOSES,
-        heads=(),
-        read=lambda text, tools: read_python_calls(text),
+        read=lambda text, tools: read_json_calls(text) or read_python_calls(text),
         may_be=lambda text: re.match(r"\s*(\[|$)", text) is not None,
     ),
     spelling=Spelling("", "(", ")", first=_OPENS + "[", between=", ", last="]" + _CLOSES, form="python"),

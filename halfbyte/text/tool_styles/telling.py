@@ -30,6 +30,25 @@ def tell(messages: Messages, style: ToolStyle) -> Messages:
     return [_told(message, f"messages[{at}]", style, names) for at, message in enumerate(messages)]
 
 
+def one_call_each(messages: Messages) -> Messages:
+    """For templates that take one call in a message: each has a message of its own, and its result behind it."""
+    told: Messages = []
+    results = {message.get("tool_call_id"): message for message in messages if message["role"] == "tool"}
+    placed: set[int] = set()
+    for message in messages:
+        calls = message.get("tool_calls") or []
+        if len(calls) < 2:
+            told += [] if id(message) in placed else [message]
+            continue
+        for at, call in enumerate(calls):
+            told.append(message | {"tool_calls": [call], "content": message["content"] if at == 0 else ""})
+            result = results.get(call.get("id"))
+            if result is not None and id(result) not in placed:
+                placed.add(id(result))
+                told.append(result)
+    return told
+
+
 def tell_in_words(messages: Messages, tools: Sequence[Any], style: ToolStyle, system: bool) -> Messages:
     """For templates that know none: tools, calls and results are spelt out in the contents of ordinary messages.
 
@@ -69,14 +88,21 @@ def with_text_arguments(messages: Messages) -> Messages:
 def _told(message: dict[str, Any], where: str, style: ToolStyle, names: dict[Any, str]) -> dict[str, Any]:
     told = dict(message)
     if told["role"] == "tool" and "tool_call_id" in told:
+        _check_id(told["tool_call_id"], f"{where}['tool_call_id']")
         told.setdefault("name", names.get(told["tool_call_id"], "tool"))
         told["tool_call_id"] = _id(told["tool_call_id"], style)
     if told.get("tool_calls"):
         calls = _list(told["tool_calls"], where)
-        for call, one in zip(calls, _calls(told, where), strict=True):
+        for at, (call, one) in enumerate(zip(calls, _calls(told, where), strict=True)):
+            _check_id(call.get("id"), f"{where}['tool_calls'][{at}]['id']")
             names[call.get("id")] = one.name
         told["tool_calls"] = [_as_objects(call, f"{where}['tool_calls'][{at}]", style) for at, call in enumerate(calls)]
     return told
+
+
+def _check_id(given: Any, where: str) -> None:
+    if given is not None and not isinstance(given, str):
+        raise RequestError(f"{where} wants a string, not {type(given).__name__}")
 
 
 def _list(calls: Any, where: str) -> list[dict[str, Any]]:
@@ -120,9 +146,9 @@ def _parsed(text: str, where: str) -> Any:
 def _id(given: Any, style: ToolStyle) -> Any:
     """An id that the templates of the style take, the same for the same one."""
     length = style.id_length
-    if length is None or (isinstance(given, str) and len(given) == length and given.isalnum() and given.isascii()):
+    if length is None or given is None or (len(given) == length and given.isalnum() and given.isascii()):
         return given
-    digest = hashlib.sha256(str(given).encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:length])
 
 

@@ -37,6 +37,7 @@ CALLS = [
     ("gemma", '```json\n{"name": "f", "parameters": {"a": 1}}\n```', "", [("f", {"a": 1})]),
     ("gemma", '{"name": "f", "parameters": {"a": 1}}', "", [("f", {"a": 1})]),
     ("lfm2", '<|tool_call_start|>[f(a=1, s="]"), get-it()]<|tool_call_end|>', "", None),
+    ("lfm2", '<|tool_call_start|>[{"name": "f", "arguments": {"a": 1}}]<|tool_call_end|>', "", [("f", {"a": 1})]),
     ("lfm2", '<|tool_call_start|>[f(a=1, s="]", b=true)]<|tool_call_end|>Ok', "Ok", [("f", {"a": 1, "s": "]", "b": True})]),
     ("qwen-coder", "<tool_call>\n<function=f>\n<parameter=s>\n12\n</parameter>\n<parameter=a>\n3\n</parameter>\n</function>\n</tool_call>", "", [("f", {"s": "12", "a": 3})]),
     ("harmony", f'{CHANNEL} to=functions.f <|constrain|>json<|message|>{{"a": 1}}', "", [("f", {"a": 1})]),

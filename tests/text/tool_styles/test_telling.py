@@ -91,6 +91,7 @@ def test_without_tools_nothing_changes():
         ([CALL | {"function": {"name": "f", "arguments": "[1]"}}], "no JSON object"),
         ([CALL | {"function": 5}], "has no name"),
         ([CALL | {"function": {"name": 5}}], "has no name"),
+        ([CALL | {"id": []}], r"\['id'\] wants a string"),
         (["f"], "wants a list"),
         ("f", "wants a list"),
     ],
@@ -103,3 +104,13 @@ def test_malformed_calls_are_refused_by_place(calls, message):
 def test_tools_that_are_none_are_refused():
     with pytest.raises(RequestError, match="tools wants a list"):
         render(TURNS, [USER], tools=[5])
+
+
+def test_templates_that_take_one_call_get_them_one_by_one():
+    calls = [CALL, CALL | {"id": "call_2", "function": {"name": "g", "arguments": {"a": 2}}}]
+    results = [TALK[2] | {"tool_call_id": call, "content": call} for call in ("call_2", "call_1")]
+    talk = [USER, {"role": "assistant", "content": "So", "tool_calls": calls}, *results, USER]
+    source = OBJECTS + "{{ raise_exception('This model only supports single tool-calls at once!') if false }}"
+    assert render(source, talk) == (
+        "[user:hi][assistant f x<b>:So][tool f call_1:call_1][assistant g 2:][tool g call_2:call_2][user:hi]0"
+    )
