@@ -15,6 +15,10 @@ from .sequence import Chosen, FinishReason, Sequence
 T = TypeVar("T")
 
 
+STEP_FAILED = "a step of the engine failed"
+"""So begins what is said of an error that no request is to blame for."""
+
+
 class Emission(NamedTuple):
     """What a step brought: a token, the end, or both. `at` is in seconds of `perf_counter`."""
 
@@ -98,6 +102,6 @@ def _typed(error: Exception) -> HalfbyteError:
     if isinstance(error, MemoryError):
         typed: HalfbyteError = ResourceError("memory ran out during a step; a smaller context or batch needs less")
     else:
-        typed = RequestError(f"a step of the engine failed: {type(error).__name__}: {error}")
+        typed = RequestError(f"{STEP_FAILED}: {type(error).__name__}: {error}")
     typed.__cause__ = error
     return typed

@@ -18,6 +18,7 @@ from ..errors import (
     UnsupportedError,
 )
 from ..runtime.inbox import CLOSED
+from ..runtime.request import STEP_FAILED
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"
@@ -70,7 +71,7 @@ def api_error(error: Exception) -> ApiError:
         return error
     if not isinstance(error, HalfbyteError):
         return ApiError(500, "the server made a mistake; its log says more", kind=SERVER, code="internal_error")
-    if isinstance(error, RequestError) and isinstance(error.__cause__, Exception):
+    if isinstance(error, RequestError) and str(error).startswith(STEP_FAILED):
         # A step of the engine that failed under the request is no fault of the client's.
         return ApiError(500, str(error), kind=SERVER, code="internal_error")
     if str(error) == CLOSED and not isinstance(error, CancelledError):

@@ -28,6 +28,9 @@ def test_faults_of_the_server_are_its_own():
     failed = errors.RequestError("a step of the engine failed: ZeroDivisionError: no")
     failed.__cause__ = ZeroDivisionError("no")
     assert api_error(failed).status == 500
+    refused = errors.RequestError("the chat template refuses these messages: roles must alternate")
+    refused.__cause__ = ValueError("roles must alternate")
+    assert api_error(refused).status == 400
     assert api_error(errors.RequestError(CLOSED)).status == 503
     ours = api_error(KeyError("secret/path"))
     assert (ours.status, "secret" in str(ours)) == (500, False)

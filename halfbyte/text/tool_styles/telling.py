@@ -129,7 +129,7 @@ def _as_objects(call: dict[str, Any], where: str, style: ToolStyle) -> dict[str,
     if isinstance(arguments, str):
         arguments = _parsed(arguments, where)
     changed = function | {"arguments": {} if arguments is None else arguments}
-    told = call | {"function": changed} if "function" in call else changed
+    told = {"type": "function", **{key: call[key] for key in ("id", "type") if key in call}, "function": changed}
     return told | {"id": _id(call["id"], style)} if "id" in call else told
 
 
