@@ -73,3 +73,5 @@ class TerminalView:
     def _set(self, block: str) -> None:
         if block.strip():
             self._draft.replace(terminal.markdown(block))
+            if block.endswith("\n\n"):
+                terminal.line()
