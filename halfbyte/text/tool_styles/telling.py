@@ -129,8 +129,8 @@ def _as_objects(call: dict[str, Any], where: str, style: ToolStyle) -> dict[str,
     if isinstance(arguments, str):
         arguments = _parsed(arguments, where)
     changed = function | {"arguments": {} if arguments is None else arguments}
-    told = {"type": "function", **{key: call[key] for key in ("id", "type") if key in call}, "function": changed}
-    return told | {"id": _id(call["id"], style)} if "id" in call else told
+    told: dict[str, Any] = {"type": call.get("type", "function"), "function": changed}
+    return {"id": _id(call["id"], style), **told} if "id" in call else told
 
 
 def _parsed(text: str, where: str) -> Any:
