@@ -113,6 +113,7 @@ function readList(lines, i, depth) {
   const ordered = /\d/.test(first);
   const items = [];
   let loose = false;
+  let gap = false; // a blank line before the next item
   let next = i;
   while (next < lines.length) {
     const mark = ITEM.exec(lines[next].text);
@@ -120,8 +121,8 @@ function readList(lines, i, depth) {
     if (!same || RULE.test(lines[next].text)) break;
     const [inner, after, gaps] = readItem(lines, next, mark);
     items.push(itemOf(inner, depth));
-    const another = after < lines.length && ITEM.test(lines[after].text);
-    loose ||= gaps || (another && blank(lines[after - 1]));
+    loose ||= gaps || gap;
+    gap = blank(lines[after - 1]);
     next = after;
   }
   return [{ kind: "list", ordered, start: ordered ? parseInt(first, 10) : 1, loose, items }, next];

@@ -5,6 +5,7 @@ import { safeAddress } from "./links.js";
 
 const DEEPEST = 24;
 const LONGEST_TICKS = 16;
+const LONGEST_FORMULA = 1000;
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const TARGET = /\(\s{0,9}(?:<([^<>\n]{0,2000})>|([^\s<>()]{0,2000}(?:\([^\s<>()]{0,500}\)[^\s<>()]{0,500}){0,4}))(?:\s{1,9}(?:"[^"\n]{0,500}"|'[^'\n]{0,500}'))?\s{0,9}\)/y;
 const AUTO = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
@@ -73,8 +74,8 @@ function readSpecial(text, at, state) {
 function readEscape(text, at) {
   const next = text[at + 1] ?? "";
   if (next === "(") {
-    const end = text.indexOf("\\)", at);
-    if (end > 0 && end - at < 1000) return { items: [{ kind: "math", from: at, to: end + 2 }], end: end + 2 };
+    const end = at + text.slice(at, at + LONGEST_FORMULA).indexOf("\\)");
+    if (end > at) return { items: [{ kind: "math", from: at, to: end + 2 }], end: end + 2 };
   }
   if (next === "\n") return { items: [{ kind: "break" }], end: at + 2 };
   if (PUNCTUATION.test(next)) return { items: [{ kind: "text", from: at + 1, to: at + 2 }], end: at + 2 };

@@ -14,7 +14,7 @@ export class Markdown {
     this.piece = piece;
     this.source = "";
     this.settled = 0; // where the last block begins: all before it can no longer change
-    this.open = null; // the last block and its element
+    this.open = []; // the blocks from there on, with their elements
   }
 
   /** Show `source`, which mostly begins with what is shown already. */
@@ -23,13 +23,12 @@ export class Markdown {
     if (!source.startsWith(this.source)) this.clear();
     this.source = source;
     const blocks = parseBlocks(linesOf(source, this.settled));
-    if (this.open && blocks.length === 1 && refresh(this.open, blocks[0], this.piece)) return;
-    this.open?.element.remove();
-    for (const block of blocks) {
-      this.open = { block, element: drawBlock(block, this.piece) };
-      this.parent.append(this.open.element);
-    }
-    if (blocks.length > 0) this.settled = blocks.at(-1).at;
+    if (this.open.length === 1 && blocks.length === 1 && refresh(this.open[0], blocks[0], this.piece)) return;
+    for (const { element } of this.open) element.remove();
+    this.open = blocks.map((block) => ({ block, element: drawBlock(block, this.piece) }));
+    this.parent.append(...this.open.map(({ element }) => element));
+    this.open.splice(0, blocks.length - unsettled(blocks));
+    if (this.open.length > 0) this.settled = this.open[0].block.at;
   }
 
   /** Draw all of it anew, with other pieces. */
@@ -44,8 +43,15 @@ export class Markdown {
     this.parent.replaceChildren();
     this.source = "";
     this.settled = 0;
-    this.open = null;
+    this.open = [];
   }
+}
+
+/** How many blocks at the end may still change: a number after a list may become its next item. */
+function unsettled(blocks) {
+  const [before, last] = blocks.slice(-2);
+  const number = last?.kind === "paragraph" && last.lines.length === 1 && /^ *\d{1,9}$/.test(last.lines[0].text);
+  return before?.kind === "list" && number ? 2 : Math.min(blocks.length, 1);
 }
 
 /** Code that grows keeps its element, so that its button and its place in a scrolled box stay. */
