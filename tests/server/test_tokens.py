@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.runtime.toy import wait_until
+from tests.source_tree import ROOT
 
 
 @pytest.fixture
@@ -88,6 +89,15 @@ def test_metrics_are_prometheus_and_count_what_happened(http, client):
     assert found["halfbyte_draining",] == 0
     types = re.findall("^# TYPE.*", answer.text, re.M)
     assert len(types) == len(set(types)) > 25
+
+
+def test_the_page_names_its_metrics_as_they_are(http):
+    page = (ROOT / "docs/server.md").read_text(encoding="utf-8")
+    section = page.partition("## Metrics")[2].partition("## ")[0]
+    names = {f"halfbyte_{name}" for name in re.findall(r"`([a-z0-9_]+)`", section)} - {"halfbyte_halfbyte_"}
+    families = {family.name for family in text_string_to_metric_families(http.get("/metrics").text)}
+    assert len(names) > 20
+    assert {name.removesuffix("_total") for name in names} <= families
 
 
 def test_paths_and_methods_that_are_not_there(http):
