@@ -30,7 +30,8 @@ CONTRASTS = """() => {
   const found = [];
   for (const one of document.querySelectorAll("body *")) {
     const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!own || !one.checkVisibility({ opacityProperty: true }) || one.closest(":disabled, .hidden-text, .skip")) continue;
+    const seen = one.checkVisibility({ opacityProperty: true });
+    if (!own || !seen || one.closest(":disabled, .hidden-text, .skip")) continue;
     const [a, b] = [light(parse(getComputedStyle(one).color)), light(ground(one))].sort((x, y) => y - x);
     if ((a + 0.05) / (b + 0.05) < 4.5) found.push(`${one.className || one.localName}: ${one.textContent.slice(0, 30)}`);
   }
