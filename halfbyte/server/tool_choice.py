@@ -60,20 +60,21 @@ def read_tools(fields: Fields, flat: bool = False) -> ToolWish:
     tools = [_tool(one, f"tools[{at}]", flat) for at, one in enumerate(given or [])]
     if len(tools) > MOST_TOOLS:
         raise invalid(f"tools has {len(tools)} entries, and at most {MOST_TOOLS} are taken", "tools")
-    names = [tool["name"] for tool in tools]
+    names = [tool["name"] for tool, _ in tools]
     for name in names:
         if names.count(name) > 1:
             raise invalid(f"tools has {name!r} twice", "tools")
     wish = ToolWish(
-        listed=tuple({"type": "function", "function": tool} for tool in tools),
-        schemas={tool["name"]: tool["parameters"] for tool in tools},
-        strict=frozenset(tool["name"] for tool in tools if tool.get("strict")),
+        listed=tuple({"type": "function", "function": tool} for tool, _ in tools),
+        schemas={tool["name"]: tool["parameters"] for tool, _ in tools},
+        strict=frozenset(tool["name"] for tool, strict in tools if strict),
         parallel=fields.flag("parallel_tool_calls", True),
     )
     return _choose(wish, fields, flat)
 
 
-def _tool(given: Any, where: str, flat: bool) -> dict[str, Any]:
+def _tool(given: Any, where: str, flat: bool) -> tuple[dict[str, Any], bool]:
+    """A definition as templates take it, and whether it is strict, which is nothing for a model to read."""
     outer = _object(given, where)
     kind = outer.text("type")
     if kind != "function":
@@ -92,7 +93,7 @@ def _tool(given: Any, where: str, flat: bool) -> dict[str, Any]:
     tool["parameters"] = inner.mapping("parameters") or {"type": "object", "properties": {}}
     inner.finish()
     outer.finish()
-    return tool | ({"strict": True} if strict else {})
+    return tool, strict
 
 
 def _choose(wish: ToolWish, fields: Fields, flat: bool) -> ToolWish:

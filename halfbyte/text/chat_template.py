@@ -77,7 +77,7 @@ class ChatTemplate:
         if self._with_tools is not None and kwargs.get("tools"):
             return self._with_tools.render(messages, add_generation_prompt, **kwargs)
         given = {name: plain_data(value, name) for name, value in kwargs.items()}
-        checked = self._known_roles(check_messages(messages))
+        checked = [self._known(message) for message in check_messages(messages)]
         if not (given.get("tools") or involves_tools(checked)):
             return self._render({**given, "messages": checked}, add_generation_prompt)
         style, variable = self.tools
@@ -96,11 +96,18 @@ class ChatTemplate:
                 raise
             return self._render({**given, "messages": with_text_arguments(told)}, add_generation_prompt)
 
-    def _known_roles(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """What a developer says is the system's to templates that know no developers: most would leave it out."""
-        if "developer" in self.source:
-            return messages
-        return [m | {"role": "system"} if m["role"] == "developer" else m for m in messages]
+    def _known(self, message: dict[str, Any]) -> dict[str, Any]:
+        """A message in the words of the template: most know no developers, and gpt-oss names thinking otherwise."""
+        if message["role"] == "developer" and "developer" not in self.source:
+            return message | {"role": "system"}
+        thought = message.get("reasoning_content")
+        if (
+            thought
+            and "reasoning_content" not in self.source
+            and not (message.get("tool_calls") and message["content"])
+        ):
+            return {"thinking": thought, **message}
+        return message
 
     def _render(self, given: dict[str, Any], add_generation_prompt: bool) -> Rendered:
         input_size = len(self.source) + _count(given)

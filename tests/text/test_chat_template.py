@@ -179,3 +179,15 @@ def test_jinja_is_imported_when_a_template_is_rendered_and_not_before() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
+
+
+def test_a_template_that_knows_no_developer_takes_what_it_says_as_the_systems() -> None:
+    told = {"role": "developer", "content": "be brief"}
+    assert render(TURNS, told) == "system:be brief\n"
+    assert render("{# developer #}" + TURNS, told) == "developer:be brief\n"
+
+
+def test_thinking_has_the_name_that_the_template_looks_for() -> None:
+    answer = {"role": "assistant", "content": "yes", "reasoning_content": "hm"}
+    assert render("{{ messages[0].thinking }}", answer) == "hm"
+    assert render("{{ messages[0].reasoning_content }}{{ messages[0].thinking }}", answer) == "hm"
