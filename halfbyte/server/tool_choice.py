@@ -11,6 +11,11 @@ from .errors import invalid
 from .fields import Fields, shown
 
 MOST_TOOLS = 128
+FORMS = (
+    'a tool is {"type": "function", "function": {"name": ..., "parameters": {...}}}',
+    'a tool is {"type": "function", "name": ..., "parameters": {...}}',
+)
+"""For chats, and for responses."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -54,6 +59,9 @@ def read_tools(fields: Fields, flat: bool = False) -> ToolWish:
 
     `flat`: a definition and a choice have their name beside their type, as `/v1/responses` wants it.
     """
+    for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
+        if fields.peek(old) is not None:
+            raise invalid(f"{old} is the form before {new}: give {new} instead", old, "unsupported_value")
     given = fields.take("tools")
     if given is not None and not isinstance(given, list):
         raise fields.wrong("tools", "a list of tools", given)
@@ -76,14 +84,13 @@ def read_tools(fields: Fields, flat: bool = False) -> ToolWish:
 def _tool(given: Any, where: str, flat: bool) -> tuple[dict[str, Any], bool]:
     """A definition as templates take it, and whether it is strict, which is nothing for a model to read."""
     outer = _object(given, where)
-    kind = outer.text("type")
-    if kind != "function":
-        raise invalid(f"{where}.type must be 'function', not {shown(kind)}", f"{where}.type", "unsupported_value")
+    _check_type(outer, where, flat)
     inner = outer if flat else outer.inner("function")
-    if inner is None:
-        raise invalid(f"{where}.function is missing", f"{where}.function")
-    name = inner.text("name")
-    if name is None or not _NAME.fullmatch(name):
+    name = None if inner is None else inner.text("name")
+    if inner is None or name is None:
+        missing = outer.path("function") if inner is None else inner.path("name")
+        raise invalid(f"{missing} is missing: {FORMS[flat]}", missing, "missing_field")
+    if not _NAME.fullmatch(name):
         wanted = "1 to 64 letters, digits, '_', '-' or '.'"
         raise invalid(f"{inner.path('name')} must be {wanted}, not {shown(name)}", inner.path("name"))
     tool: dict[str, Any] = {"name": name}
@@ -130,10 +137,16 @@ def _allowed(wish: ToolWish, outer: Fields, flat: bool) -> ToolWish:
     return replace(wish.only(_known(wish, names)), required=required)
 
 
-def _named(given: Fields, where: str, flat: bool) -> str:
+def _check_type(given: Fields, where: str, flat: bool) -> None:
     kind = given.text("type")
+    if kind is None:
+        raise invalid(f"{where}.type is missing: {FORMS[flat]}", f"{where}.type", "missing_field")
     if kind != "function":
         raise invalid(f"{where}.type must be 'function', not {shown(kind)}", f"{where}.type", "unsupported_value")
+
+
+def _named(given: Fields, where: str, flat: bool) -> str:
+    _check_type(given, where, flat)
     inner = given if flat else given.inner("function")
     name = None if inner is None else inner.text("name")
     if name is None:

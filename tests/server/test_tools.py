@@ -146,6 +146,8 @@ def test_thinking_is_apart(clients):
         ({"tools": [{"type": "function", "function": {"name": "f", "other": 1}}]}, "tools[0].function.other"),
         ({"tools": [TOOL, TOOL]}, "tools"),
         ({"tools": [TOOL] * 129}, "tools"),
+        ({"tools": [TOOL["function"]]}, "tools[0].type"),
+        ({"tools": openai.NOT_GIVEN, "functions": [TOOL["function"]]}, "functions"),
         ({"tool_choice": "often"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "function": {"name": "h"}}}, "tool_choice"),
         ({"tool_choice": {"type": "function"}}, "tool_choice.function.name"),
@@ -159,6 +161,7 @@ def test_mistakes_name_their_field(client, more, param):
     with pytest.raises(openai.BadRequestError) as caught:
         ask(client, "x", **more)
     assert caught.value.param == param
+    assert "NoneType" not in str(caught.value)
 
 
 def test_malformed_messages_are_the_clients_mistake(client):
