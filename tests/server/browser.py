@@ -44,7 +44,7 @@ class Visit:
         self.url, self.complaints = url, []
         self.context = browser.new_context(
             viewport=PHONE if phone else WIDE, is_mobile=phone, has_touch=phone, color_scheme=scheme,
-            accept_downloads=True, permissions=["clipboard-read", "clipboard-write"],
+            accept_downloads=True, reduced_motion="reduce", permissions=["clipboard-read", "clipboard-write"],
         )  # fmt: skip
         self.context.set_default_timeout(10_000)
         self.context.on("request", self._note_request)

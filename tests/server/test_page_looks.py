@@ -30,10 +30,10 @@ CONTRASTS = """() => {
   const found = [];
   for (const one of document.querySelectorAll("body *")) {
     const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    const seen = one.checkVisibility({ opacityProperty: true });
-    if (!own || !seen || one.closest(":disabled, .hidden-text, .skip")) continue;
+    const aside = one.closest(":disabled, .hidden-text, .skip");
+    if (!own || aside || !one.checkVisibility({ opacityProperty: true })) continue;
     const [a, b] = [light(parse(getComputedStyle(one).color)), light(ground(one))].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(`${one.className || one.localName}: ${one.textContent.slice(0, 30)}`);
+    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(`${one.className || one.localName}: ${one.textContent}`);
   }
   return found;
 }"""

@@ -73,7 +73,8 @@ function fill(card, [text, logprob, top]) {
   rows.sort((a, b) => b[1] - a[1]);
   card.replaceChildren(...rows.map(([spelt, value, chosen]) => {
     const share = Math.exp(value);
-    const bar = el("meter", { min: "0", max: "1", value: share, "aria-hidden": "true" });
+    const bar = el("span", { class: "share-bar", "aria-hidden": "true" }, el("i"));
+    bar.firstChild.style.width = `${share * 100}%`;
     return el("div", { class: chosen ? "row chosen" : "row" }, el("span", { class: "spelt", text: visible(spelt) }), bar, el("span", { class: "share", text: percent(share) }));
   }));
 }
