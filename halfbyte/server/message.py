@@ -8,21 +8,6 @@ Delta = dict[str, Any]
 """A part of a message in OpenAI's form: `content`, `reasoning_content`, `tool_calls`."""
 
 
-class PlainParts:
-    """Makes deltas of an answer's text as it comes; here all of it is content."""
-
-    called = False
-    """Whether the answer calls tools."""
-
-    def push(self, text: str) -> list[Delta]:
-        """What a piece of text adds."""
-        return [{"content": text}] if text else []
-
-    def finish(self) -> list[Delta]:
-        """What was held back."""
-        return []
-
-
 class Message:
     """Collects deltas; `as_dict` is the message."""
 

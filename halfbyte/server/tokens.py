@@ -11,6 +11,7 @@ from .call import Call
 from .errors import invalid
 from .json_response import JsonResponse
 from .logprobs import spell
+from .tool_choice import read_tools
 
 
 async def tokenize(call: Call) -> Response:
@@ -21,7 +22,7 @@ async def tokenize(call: Call) -> Response:
     special = fields.flag("parse_special")
     bos = fields.take("add_special_tokens")
     pieces = fields.flag("return_token_strs")
-    template = fields.mapping("chat_template_kwargs") or {}
+    template, wish = fields.mapping("chat_template_kwargs") or {}, read_tools(fields)
     fields.finish()
     given = [one for one in (prompt, content, messages) if one is not None]
     if len(given) != 1:
@@ -30,6 +31,8 @@ async def tokenize(call: Call) -> Response:
         raise fields.wrong("add_special_tokens", "true or false", bos)
     if not (messages is None or isinstance(messages, list)):
         raise fields.wrong("messages", "a list of messages", messages)
+    if wish:
+        template = {**template, "tools": list(wish.listed)}
     if messages is not None:
         ids = (await asyncio.to_thread(llm.render, messages, template)).tolist()
     else:

@@ -255,3 +255,10 @@ def test_schemas_that_are_none_are_the_clients_mistake(client):
 def test_one_call_where_several_are_not_wanted(client):
     found = streamed(client, f"{CALL}\n{CALL}", parallel_tool_calls=False)
     assert found[2] == [("f", '{"a": 1}')]
+
+
+def test_tokens_of_a_conversation_with_tools(client):
+    def count(**more):
+        return client.post("/../tokenize", body={"messages": say("x"), **more}, cast_to=object)["count"]
+
+    assert count(tools=[TOOL]) > count() == count(tools=[TOOL], tool_choice="none")
