@@ -191,3 +191,18 @@ def test_a_server_that_wants_a_key_gets_it(browser, llm):
         here.say("open")
         assert here.answer.inner_text() == "open"
         assert here.page.evaluate("[sessionStorage['halfbyte.key'], localStorage['halfbyte.key']]") == ["secret", None]
+        here.page.evaluate("sessionStorage['halfbyte.key'] = 'wrong'")
+        here.ask("closed")
+        here.page.wait_for_selector(".failure")
+        here.page.click(".toast >> text=Enter the key")
+        assert here.page.evaluate("document.activeElement.id") == "set-key"
+
+
+def test_a_server_that_comes_late_is_found_at_the_next_try(browser, server):
+    with visited(browser, server.url) as here:
+        here.page.route("**/v1/models", lambda route: route.abort())
+        here.page.reload()
+        here.page.wait_for_selector(".welcome h1 >> text=No answer")
+        here.page.unroute("**/v1/models")
+        here.page.click("text=Try again")
+        here.page.wait_for_selector(".welcome h1 >> text=parrot")

@@ -48,12 +48,13 @@ const acts = {
 
 const sidebar = new Sidebar(session, acts);
 const bar = new Bar(session, acts);
-const thread = new Thread(session);
+new Thread(session, () => settings.open("#set-key"));
 new Composer(session);
 const help = listenForShortcuts(acts);
 
 session.addEventListener("settings", () => (document.documentElement.dataset.theme = session.settings.theme));
 session.addEventListener("refused", (event) => {
+  if (!session.current) return; // the page itself says so
   toast(event.detail.message, { label: "Enter the key", act: () => settings.open("#set-key") });
 });
 window.addEventListener("pagehide", () => session.leave());

@@ -110,7 +110,12 @@ export class SettingsPanel {
     const keep = () => writeKey(key.value.trim(), remember.checked);
     key.addEventListener("change", keep);
     remember.addEventListener("change", keep);
-    key.addEventListener("keydown", (event) => event.key === "Enter" && (keep(), this.dialog.close()));
+    key.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault(); // else it presses the button that gets the focus back
+      keep();
+      this.dialog.close();
+    });
     // Browsers hold a password field for broken that is in no form.
     return el("form", { class: "group", on: { submit: (event) => event.preventDefault() } }, el("h3", { text: "Server" }),
       row("API key", "Where the server asks for one", key), row("Remember it", "On this device; else until this tab is closed", remember));

@@ -11,8 +11,10 @@ const NEAR = 64; // pixels from the end within which new text keeps being follow
 const LONGEST_SAID = 1200;
 
 export class Thread {
-  constructor(session) {
+  /** `enterKey` leads to where an API key is entered. */
+  constructor(session, enterKey) {
     this.session = session;
+    this.enterKey = enterKey;
     this.area = byId("thread");
     this.scroller = byId("scroller");
     this.views = new Map();
@@ -27,6 +29,8 @@ export class Thread {
     this.jump = el("button", { type: "button", class: "jump", "aria-label": "To the newest message", hidden: true, on: { click: () => this.follow() } }, icon("down"));
     byId("dock").append(this.jump);
     this.scroller.addEventListener("scroll", () => this.noteScroll(), { passive: true });
+    // A phone's keyboard takes half of the window: what was at its end stays there.
+    new ResizeObserver(() => this.following && this.toEnd()).observe(this.scroller);
     watchTokens(this.area);
     session.addEventListener("shown", () => this.draw());
     session.addEventListener("progress", ({ detail }) => this.grow(detail));
@@ -55,7 +59,7 @@ export class Thread {
   }
 
   opening(current, path) {
-    if (path.length === 0) return [welcome(this.session)];
+    if (path.length === 0) return [welcome(this.session, this.enterKey)];
     if (!current.system.trim()) return [];
     const said = el("div", { class: "body", text: current.system });
     return [el("details", { class: "system" }, el("summary", { text: "System message" }), said)];
@@ -114,14 +118,18 @@ function endOf(node) {
   return `Answer: ${node.text.slice(0, LONGEST_SAID)}`;
 }
 
-function welcome({ model, modelsError }) {
+function welcome(session, enterKey) {
+  const { model, modelsError } = session;
   const box = el("div", { class: "welcome" }, nibble());
-  if (modelsError) {
-    box.append(el("h1", { text: modelsError.wantsKey ? "This server asks for a key" : "No answer from the server" }), el("p", { text: modelsError.message }));
-  } else {
-    box.append(el("h1", { text: model ? shortName(model.id) : "halfbyte" }),
-      el("p", { text: "It runs on this server and nowhere else. Conversations stay in this browser." }));
-  }
+  const say = (title, text) => box.append(el("h1", { text: title }), el("p", { text }));
+  const offer = (label, act) => box.append(el("button", { type: "button", class: "small strong", text: label, on: { click: act } }));
+  if (modelsError?.wantsKey) {
+    say("This server asks for a key", modelsError.message);
+    offer("Enter the key", enterKey);
+  } else if (modelsError) {
+    say("No answer from the server", modelsError.message);
+    offer("Try again", () => session.loadModels());
+  } else say(model ? shortName(model.id) : "halfbyte", "It runs on this server and nowhere else. Conversations stay in this browser.");
   return box;
 }
 
