@@ -113,13 +113,14 @@ def test_it_serves_both_kinds_and_lets_an_answer_end_before_it_stops(folder):
 
 def test_an_encoder_is_served_alone_and_ctrl_c_ends_it(folder):
     with (
-        serving(str(folder / "tiny-bert.gguf")) as process,
+        serving(str(folder / "tiny-bert.gguf"), "--host", "0.0.0.0") as process,
         openai.OpenAI(base_url=process.url, api_key="none", max_retries=0) as client,
     ):
         assert [model.id for model in client.models.list()] == ["tiny-bert"]
         with pytest.raises(openai.BadRequestError, match="no model that writes"):
             client.completions.create(model="tiny-bert", prompt="a")
         assert process.stop(signal.SIGINT) == 0
+        assert "warning: whoever reaches 0.0.0.0 may use this model" in "".join(process.said)
 
 
 def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(run, loaded, folder):

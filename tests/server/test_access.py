@@ -7,6 +7,7 @@ import openai
 import pytest
 
 from halfbyte.errors import ConfigError
+from halfbyte.server.address import listen
 from halfbyte.server.config import ServerConfig
 from halfbyte.server.served import Served
 from tests.runtime.toy import wait_until
@@ -65,6 +66,16 @@ def test_a_server_without_keys_answers_to_this_computers_names(server, host):
 def test_and_to_no_other(server, host):
     answer = httpx.get(f"{server.url}/v1/models", headers={"host": host})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "unknown_host")
+
+
+def test_a_server_that_others_reach_answers_to_the_names_they_use(llm):
+    with running(Served(llm, "toy"), at=listen("0.0.0.0")) as open_to_all:
+        address = f"http://127.0.0.1:{open_to_all.port}/v1/models"
+        assert httpx.get(address, headers={"host": "model.lan:80"}).status_code == 200
+    with running(Served(llm, "toy"), at=listen("0.0.0.0"), hosts=("model.lan",)) as named:
+        address = f"http://127.0.0.1:{named.port}/v1/models"
+        assert httpx.get(address, headers={"host": "Model.lan:80"}).status_code == 200
+        assert httpx.get(address, headers={"host": "other.lan"}).status_code == 403
 
 
 @pytest.mark.parametrize(
