@@ -162,9 +162,9 @@ export class Session extends EventTarget {
     }
   }
 
-  fail({ node, left }, error) {
+  fail({ node, left, controller }, error) {
     if (left) return;
-    if (error.name === "AbortError") {
+    if (controller.signal.aborted) { // browsers do not agree on what a stream then throws
       node.finish = "stopped";
       return;
     }
