@@ -126,3 +126,13 @@ def test_a_mask_says_the_same_in_each_form(size):
     assert np.array_equal(mask.masked(row), np.where(wanted, row, -np.inf))
     longer = np.zeros(size + 40, np.float32)
     assert np.array_equal(mask.masked(longer), np.where(np.pad(wanted, (0, 40)), longer, -np.inf))
+
+
+def test_what_a_mask_leaves_keeps_every_bit():
+    wanted = np.arange(64) % 3 == 0
+    mask = Mask(np.packbits(wanted, bitorder="little").view(np.uint32))
+    row = np.tile(np.float32([-0.0, np.inf, -np.inf, 1e-45, np.nan, -3.5, 3e38]), 10)[:64]
+    found = mask.masked(row)
+    assert np.array_equal(found.view(np.uint32)[wanted], row.view(np.uint32)[wanted])
+    assert not (found[~wanted] > -np.inf).any()
+    assert np.shares_memory(found, row) is False
