@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .runtime.llm import LLM
     from .runtime.load import load
     from .runtime.load_embedder import load_embedder
+    from .runtime.memory_plan import MemoryPlan, plan
     from .runtime.metrics.metrics import Metrics
     from .runtime.sampling.logprobs import TokenLogprobs
     from .runtime.sampling.params import SamplingParams
@@ -50,6 +51,7 @@ _LAZY = {
     "Completion": ".runtime.completion",
     "Embedder": ".runtime.embedder",
     "Score": ".runtime.score",
+    "MemoryPlan": ".runtime.memory_plan",
     "Metrics": ".runtime.metrics.metrics",
     "SamplingParams": ".runtime.sampling.params",
     "Stream": ".runtime.stream",
@@ -58,6 +60,7 @@ _LAZY = {
     "TokenLogprobs": ".runtime.sampling.logprobs",
     "load": ".runtime.load",
     "load_embedder": ".runtime.load_embedder",
+    "plan": ".runtime.memory_plan",
 }
 
 __all__ = [
@@ -75,6 +78,7 @@ __all__ = [
     "HalfbyteError",
     "IncompleteAnswerError",
     "KvBudgetExceededError",
+    "MemoryPlan",
     "Metrics",
     "QueueFullError",
     "RequestError",
@@ -89,6 +93,7 @@ __all__ = [
     "__version__",
     "load",
     "load_embedder",
+    "plan",
 ]
 
 

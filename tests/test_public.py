@@ -27,6 +27,7 @@ PUBLIC = [
     "HalfbyteError",
     "IncompleteAnswerError",
     "KvBudgetExceededError",
+    "MemoryPlan",
     "Metrics",
     "QueueFullError",
     "RequestError",
@@ -41,6 +42,7 @@ PUBLIC = [
     "__version__",
     "load",
     "load_embedder",
+    "plan",
 ]
 
 METHODS = [

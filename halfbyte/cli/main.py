@@ -32,6 +32,8 @@ COMMANDS: Registry[Command] = Registry(
         "quantize": ".quantize:COMMAND",
         "imatrix": ".imatrix:COMMAND",
         "check": ".check:COMMAND",
+        "plan": ".plan:COMMAND",
+        "doctor": ".doctor:COMMAND",
     },
 )
 
@@ -50,6 +52,8 @@ SUMMARY = {
     "quantize": "write a model in fewer bits",
     "imatrix": "measure which columns of a model's matrices count most",
     "check": "compare a model's answers on this machine with those in its file",
+    "plan": "tell what a model will take and how fast it will be",
+    "doctor": "show what this machine has for running models",
 }
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141

@@ -13,3 +13,11 @@ def read_size(text: str, flag: str) -> int:
         return parse_bytes(text, flag)
     except ConfigError as error:
         raise UsageError(str(error)) from error
+
+
+def size_text(n_bytes: int) -> str:
+    """A number of bytes for people, to three figures: 93.2 MB, 1.25 GB."""
+    for unit, power in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(n_bytes) >= power:
+            return f"{n_bytes / power:#.3g} {unit}".replace(". ", " ")
+    return f"{n_bytes} bytes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +16,21 @@ from ..model.kv_types import KvTypes
 from ..model.program import Program, RopeTable, StepBatch
 from . import isa as isas
 from . import threads as teams
-from .arena import Arena, rounded
-from .calls import Angles, Call, Operand, Peaks, Scratch
-from .instruction import PARTIAL_BYTES, PEAK_ROWS, peaks_bytes
-from .kernels import EXECUTOR
+from .arena import Arena
+from .calls import Peaks
+from .instruction import PEAK_ROWS, peaks_bytes
 from .kv_layout import PAGE_LEN
 from .kv_pages import KvPages
 from .loader import LoadedKernels
 from .lower import Lowering
-from .packing import pack_all, packed_bytes, packer_of, unplaced
+from .needed import needed_kernels
+from .packing import pack_all, packed_bytes, unplaced
 from .place import Placed, Plan
 from .selection import Best, Selection
+from .step_memory import operands_of, step_memory
 from .token_scales import TokenScales, program_adapters
 from .version import Part, Versions
-from .weight_roles import matrices_of, tables_of, vectors_of
+from .weight_roles import matrices_of, tables_of
 from .word_rows import WordRows
 
 log = logging.getLogger("halfbyte.cpu_kernels")
@@ -79,9 +80,7 @@ class CpuExecutable:
         self._tables = tables_of(program, weights)
         formats = {name: table.format for name, table in self._tables.items()}
         lowering = Lowering(program, layouts, formats, max_tokens, kv)
-        needed = {call.kernel for call in lowering.calls} | set(map(packer_of, matrices.values()))
-        needed |= {*EXECUTOR, "top_k"}
-        self._kernels = LoadedKernels(isa, sorted(needed), progress)
+        self._kernels = LoadedKernels(isa, needed_kernels(lowering.calls, matrices.values()), progress)
         self._team = teams.Team(threads, self._kernels)
         weakref.finalize(self, self._team.dismiss)
         try:
@@ -110,40 +109,27 @@ class CpuExecutable:
         self._version = self._versions.whole
         self._words = WordRows(self._program, self._weights, self._tables, self._placed)
         self._taps = {name: self._placed.view(name)[:, : self._program.widths[name]] for name in self._program.taps()}
-        self._notes_peaks = any(isinstance(operand, Peaks) for operand in _operands(lowering.calls))
+        self._notes_peaks = any(isinstance(operand, Peaks) for operand in operands_of(lowering.calls))
 
     def _place(self, plan: Plan, threads: int) -> Placed:
-        program = self._program
-        tables = list(dict.fromkeys(op.table for op in _operands(plan.lowering.calls) if isinstance(op, Angles)))
-        vectors = vectors_of(program, self._weights)
-        scratch = max(
-            (op.n_bytes for call in plan.lowering.calls for op in call.operands.values() if isinstance(op, Scratch)),
-            default=64,
-        )
-        scratch = rounded(scratch)
-        angle_bytes = {table: 8 * self.max_tokens * len(table.inv_freq) for table in tables}
-        shared = threads * (64 + PARTIAL_BYTES)
-        size = sum(map(rounded, plan.sizes)) + rounded(scratch * threads) + rounded(shared) + 256
-        size += sum(rounded(vector.nbytes + 128) for vector in vectors.values())
-        size += sum(rounded(angle_bytes[table]) + rounded(8 * len(table.inv_freq)) for table in tables)
-        arena = Arena(size, "the buffers of a step")
-        self._kv = KvPages(program.kv_layers, self.n_pages, plan.lowering.kv)
+        size = step_memory(plan, self._weights, threads, self.max_tokens)
+        arena = Arena(size.total, "the buffers of a step")
+        self._kv = KvPages(self._program.kv_layers, self.n_pages, plan.lowering.kv)
         self.page_bytes = self._kv.page_bytes
         angles: dict[tuple[RopeTable, str], int] = {}
-        for table in tables:
-            angles[table, "angles"] = arena.take(angle_bytes[table])
+        for table, n_bytes in size.angles.items():
+            angles[table, "angles"] = arena.take(n_bytes)
             angles[table, "inv_freq"] = arena.put(np.asarray(table.inv_freq), 0)
-        constants = {name: arena.put(vector, 32) for name, vector in vectors.items()}
+        constants = {name: arena.put(vector, 32) for name, vector in size.vectors.items()}
         pieces = [arena.take(size) for size in plan.sizes]
-        kv, work, state = self._kv.places, arena.take(scratch * threads), self._team.address
+        kv, work, state = self._kv.places, arena.take(size.scratch * threads), self._team.address
         rows = {name: table.data.ctypes.data for name, table in self._tables.items()}
-        together = arena.take(shared)
-        self._peaks = np.zeros(peaks_bytes(program.vocab_size) // 4, np.float32)
+        together = arena.take(size.together)
+        self._peaks = np.zeros(peaks_bytes(self._program.vocab_size) // 4, np.float32)
         peaks = self._peaks.ctypes.data
         matrices, scales = self._packed, self._scales.address
-        return Placed(
-            plan, arena, pieces, constants, matrices, rows, kv, angles, work, scratch, together, state, peaks, scales
-        )
+        given = plan, arena, pieces, constants, matrices, rows, kv, angles
+        return Placed(*given, work, size.scratch, together, state, peaks, scales)
 
     def run(self, batch: StepBatch, logits: NDArray[np.float32]) -> None:
         """Run one step; writes `logits` f32[R, V], row r for token `batch.logit_rows[r]`."""
@@ -291,7 +277,3 @@ class CpuExecutable:
 
 
 _ARRAYS = ("ids", "positions", "seq_of", "slots", "page_table", "seq_len", "logit_rows")
-
-
-def _operands(calls: Sequence[Call]) -> Iterator[Operand]:
-    return (operand for call in calls for operand in call.operands.values())

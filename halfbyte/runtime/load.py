@@ -72,7 +72,7 @@ def _wire(
 ) -> LLM:
     bound, adapters = load_adapters(files, bind(file), str(file.metadata["general.architecture"]))
     check_writes(bound.program, file.path)
-    config = _fit_context(config, bound.spec.context_length)
+    config = fit_context(config, bound.spec.context_length)
     defaults = recommended(file.metadata)
     job, builder = prepared(Job(bound.program, bound.weights, config, progress), builder)
     built, tokenizer, template = _build(file, job, builder)
@@ -150,7 +150,8 @@ def locate(model: str | PathLike[str], progress: Progress | None) -> Path:
     return resolve(model, progress)
 
 
-def _fit_context(config: LoadConfig, context_length: int) -> LoadConfig:
+def fit_context(config: LoadConfig, context_length: int) -> LoadConfig:
+    """With no more context than the model was made for."""
     if config.context <= context_length:
         return config
     log.info("context %d is more than the model was made for; using %d", config.context, context_length)
