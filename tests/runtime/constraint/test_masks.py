@@ -12,6 +12,7 @@ from halfbyte.runtime.constraint import states
 from halfbyte.runtime.constraint.compiler import Compiler
 from halfbyte.runtime.constraint.mask import Mask
 from halfbyte.runtime.constraint.wish import Constraint, read_constraint
+from halfbyte.runtime.sampling.candidates import sort_best
 
 CHOICES = ["then", "the thing", "th", "and", "an é", "\x00\n"]
 
@@ -136,3 +137,15 @@ def test_what_a_mask_leaves_keeps_every_bit():
     assert np.array_equal(found.view(np.uint32)[wanted], row.view(np.uint32)[wanted])
     assert not (found[~wanted] > -np.inf).any()
     assert np.shares_memory(found, row) is False
+
+
+@pytest.mark.parametrize("count", [1, 7, 20, 90])
+def test_the_first_of_the_best_are_those_of_the_row_without_the_others(count):
+    random = np.random.default_rng(count)
+    wanted = random.random(96) < 0.6
+    mask = Mask(np.packbits(wanted, bitorder="little").view(np.uint32))
+    row = random.integers(0, 9, 120).astype(np.float32)
+    ids, logits = mask.first(sort_best(row, 120), count)
+    expected = sort_best(mask.masked(row), count)
+    assert ids == expected[0].tolist()
+    assert logits == expected[1].tolist()
