@@ -17,7 +17,7 @@ class Mask:
 
     def __init__(self, bits: NDArray[np.uint32]) -> None:
         self._bits = bits
-        self._octets = memoryview(bits.view(np.uint8))
+        self._octets = bits.view(np.uint8).data
         self.count = int(np.bitwise_count(bits).sum())
 
     @property
