@@ -47,6 +47,23 @@ MEANT = {
 }  # fmt: skip
 
 
+BOTH = OBJECT | {"properties": {"a": NUMBER, "b": NUMBER}, "additionalProperties": False}
+# Keywords that meet: neither may be lost for the other.
+TOGETHER = [
+    (BOTH | {"maxProperties": 1}, '{"a": 1}', '{"a": 1, "b": 2}'),
+    (BOTH | {"minProperties": 1}, '{"b": 1}', "{}"),
+    (BOTH | {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, '{"b": 1}', "{}"),
+    ({"enum": ["a", "bb"], "minLength": 2}, '"bb"', '"a"'),
+    ({"enum": ["2024-01-01", "x"], "format": "date"}, '"2024-01-01"', '"x"'),
+    ({"enum": [1, 2, 10], "minimum": 3}, "10", "1"),
+    ({"enum": [[1], [1, 2]], "minItems": 2}, "[1, 2]", "[1]"),
+    (TEXT | {"maxLength": 6, "format": "email"}, '"a@b.co"', '"abcd@bcd.com"'),
+    ({"$ref": "#/$defs/n", "maxLength": 2, "$defs": {"n": TEXT}}, '"ab"', '"abc"'),
+    (LIST | {"prefixItems": [NUMBER], "items": False, "maxItems": 3}, "[1]", "[1, 2]"),
+    ({"type": "integer", "minimum": 0.5, "maximum": 2.5}, "2", "3"),
+]
+
+
 def follows(llm, grammar, text):
     """Whether `text` is a whole answer."""
     matcher = grammar.matcher()
@@ -71,6 +88,13 @@ def test_every_kept_keyword_is_listed():
 @pytest.mark.parametrize("keyword", MEANT)
 def test_a_kept_keyword_allows_and_forbids(llm, compiler, keyword):
     schema, right, wrong = MEANT[keyword]
+    grammar = compiler.compile(read_constraint({"schema": schema}))
+    assert follows(llm, grammar, right)
+    assert not follows(llm, grammar, wrong)
+
+
+@pytest.mark.parametrize(("schema", "right", "wrong"), TOGETHER, ids=str)
+def test_keywords_that_meet_are_all_kept(llm, compiler, schema, right, wrong):
     grammar = compiler.compile(read_constraint({"schema": schema}))
     assert follows(llm, grammar, right)
     assert not follows(llm, grammar, wrong)
