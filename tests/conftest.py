@@ -3,9 +3,34 @@
 from __future__ import annotations
 
 import os
+from functools import wraps
 from pathlib import Path
 
 import pytest
+
+from halfbyte.cpu_kernels import loader
+from halfbyte.hub.lock import locked
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers that run side by side compile one after the other: each finds what those before it made, and one keeps
+    all cores busy.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    compile_missing = loader._compile_missing
+
+    @wraps(compile_missing)
+    def one_at_a_time(isa, names, progress):
+        folder = loader.folder_for(isa)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:  # where nothing can be written the compiler says so
+            return compile_missing(isa, names, progress)
+        with locked(folder / "compiling.lock", waiting=lambda: None):
+            return compile_missing(isa, names, progress)
+
+    loader._compile_missing = one_at_a_time
 
 
 @pytest.fixture(scope="session")
