@@ -29,6 +29,7 @@ _COUNTS = (
 )
 _OPTIONAL = ("threads", "max_num_batched_tokens", "max_prompt_tokens", "max_queued")
 STEP_TOKENS = 512
+STRETCH = 2.5
 """Of a step where nobody says how many: about where more make a CPU no faster."""
 
 
@@ -43,7 +44,7 @@ class LoadOptions(GpuOptions, total=False):
     max_num_seqs: int
     max_prompt_tokens: int | None
     max_queued: int | None
-    prompt_stretch: float
+    prompt_stretch: float | None
     prefix_cache: bool
     swap_space: int | str
     disk_cache: str | PathLike[str] | None
@@ -66,7 +67,8 @@ class LoadConfig:
     context; numbers in them are of type `kv`: f16, q8_0, q4_0, f32, or of two, keys and values, as in "q8_0/q4_0"; see
     `docs/kv-types.md`. A step computes at most `max_num_batched_tokens` tokens (a longer prompt is cut into chunks) of
     at most `max_num_seqs` sequences; None is 512, or 2048 where a GPU computes everything. Beside answers under way
-    prompts get so much of it that a step takes about `prompt_stretch` times one without, or all of it for infinity.
+    prompts get so much of it that a step takes about `prompt_stretch` times one without, or all of it for infinity;
+    None is 2.5, or 16 where a GPU computes everything, whose steps are short and which reads by the hundred tokens.
     Further requests wait, at most `max_queued` of them; prompts have at most `max_prompt_tokens`. `prefix_cache` keeps
     the beginnings of prompts so that the next request with the same beginning skips it. Sequences whose pages are
     needed for more urgent ones go to a temporary file of up to `swap_space`, or are computed again. The folder
@@ -101,7 +103,7 @@ class LoadConfig:
     max_num_seqs: int = 16
     max_prompt_tokens: int | None = None
     max_queued: int | None = None
-    prompt_stretch: float = 2.5
+    prompt_stretch: float | None = None
     prefix_cache: bool = True
     swap_space: int | str = 0
     disk_cache: str | PathLike[str] | None = None
@@ -131,12 +133,18 @@ class LoadConfig:
                 object.__setattr__(self, name, int(value))
         if not isinstance(self.gpu_layers, str):
             object.__setattr__(self, "gpu_layers", int(self.gpu_layers))
-        object.__setattr__(self, "prompt_stretch", float(self.prompt_stretch))
+        if self.prompt_stretch is not None:
+            object.__setattr__(self, "prompt_stretch", float(self.prompt_stretch))
 
     @property
     def step_tokens(self) -> int:
         """Tokens of a step."""
         return self.max_num_batched_tokens or STEP_TOKENS
+
+    @property
+    def stretch(self) -> float:
+        """How many times a step may take that reads prompts beside answers."""
+        return STRETCH if self.prompt_stretch is None else self.prompt_stretch
 
     @property
     def gpu_options(self) -> GpuOptions:
@@ -163,7 +171,8 @@ class LoadConfig:
                 yield name, f"{name} must be a string, not {value!r}"
         yield from problems_of_gpu(self.gpu_layers, self.experts_on_cpu, self.kv_on_cpu, self.backend)
         stretch: Any = self.prompt_stretch
-        if isinstance(stretch, bool) or not isinstance(stretch, Real) or not as_float(stretch) >= 1:
+        number = isinstance(stretch, Real) and not isinstance(stretch, bool)
+        if stretch is not None and not (number and as_float(stretch) >= 1):
             yield "prompt_stretch", f"prompt_stretch must be a number of at least 1, not {stretch!r}"
         for name in ("prefix_cache", "check"):
             if not isinstance(getattr(self, name), bool):

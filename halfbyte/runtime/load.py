@@ -132,7 +132,7 @@ def _limits(job: Job) -> EngineLimits:
         max_num_batched_tokens=config.step_tokens,
         max_prompt_tokens=config.max_prompt_tokens,
         max_queued=config.max_queued,
-        prompt_stretch=config.prompt_stretch,
+        prompt_stretch=config.stretch,
     )
 
 

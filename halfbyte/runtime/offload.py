@@ -26,6 +26,7 @@ log = logging.getLogger("halfbyte.load")
 RESERVE = 512 << 20
 """Bytes that "auto" leaves on the device: for the driver, for what is guessed, and for others who use the card."""
 GPU_STEP_TOKENS = 2048
+GPU_STRETCH = 16.0
 """Of a step that a GPU computes alone, where nobody says how many: fewer leave it half idle."""
 
 
@@ -171,7 +172,8 @@ def offloaded(job: Job, device: Device, free: int) -> Offload:
         found = _split(job, device, free, tokens)
     pieces = cut(job.program, found.places)
     host = pieces.shares["cpu"].program if "cpu" in pieces.shares else Program((), {}, (), "", job.program.vocab_size)
-    config = replace(config, max_num_batched_tokens=tokens)
+    stretch = GPU_STRETCH if config.prompt_stretch is None and "cpu" not in found.places else config.prompt_stretch
+    config = replace(config, max_num_batched_tokens=tokens, prompt_stretch=stretch)
     return Offload(replace(job, config=config, host=host), found, pieces, device)
 
 

@@ -166,15 +166,16 @@ def test_mistakes_are_named(path, options, message):
 
 
 def test_steps_are_longer_only_where_a_gpu_computes_everything(path, device):
-    for options, tokens in (
-        ({"gpu_layers": "all"}, 2048),
-        ({"gpu_layers": 2}, 512),
-        ({"gpu_layers": "all", "kv_on_cpu": True}, 512),
-        ({"gpu_layers": "all", "max_num_batched_tokens": 64}, 64),
-        ({}, 512),
+    for options, tokens, stretch in (
+        ({"gpu_layers": "all"}, 2048, 16.0),
+        ({"gpu_layers": 2}, 512, 2.5),
+        ({"gpu_layers": "all", "kv_on_cpu": True}, 512, 2.5),
+        ({"gpu_layers": "all", "max_num_batched_tokens": 64, "prompt_stretch": 3}, 64, 3.0),
+        ({}, 512, 2.5),
     ):
         with load(path, **OPTIONS, **options) as llm:
-            assert llm._engine.limits.max_num_batched_tokens == tokens
+            limits = llm._engine.limits
+            assert (limits.max_num_batched_tokens, limits.prompt_stretch) == (tokens, stretch)
 
 
 def test_a_share_of_memory_for_keys_and_values_is_one_of_the_gpus(path, device, monkeypatch):
