@@ -158,7 +158,8 @@ def test_integers_beyond_all_floats_are_out_of_range(llm, name, value):
 def test_a_stretch_may_be_any_real_number_that_is_a_float():
     assert LoadConfig(prompt_stretch=np.float32(2)).prompt_stretch == 2.0
     assert LoadConfig(prompt_stretch=math.inf).prompt_stretch == math.inf
-    for value in (10**400, math.nan, 0.5, True, None, "2"):
+    assert LoadConfig(prompt_stretch=None).stretch == 2.5
+    for value in (10**400, math.nan, 0.5, True, "2"):
         with pytest.raises(ConfigError, match="prompt_stretch"):
             LoadConfig(prompt_stretch=value)
 
