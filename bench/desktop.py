@@ -8,6 +8,7 @@ happens, and while an answer of 300 tokens comes.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import time
@@ -38,7 +39,7 @@ def measure(model: str) -> Figures:
         end = time.perf_counter() + seconds
         while not done() and time.perf_counter() < end:
             app.processEvents()
-        return sorted(1e3 * (b - a) for a, b in zip(turns, turns[1:], strict=False))
+        return sorted(1e3 * (b - a) for a, b in itertools.pairwise(turns))
 
     timer.start()
     assistant.load(model)
