@@ -80,6 +80,11 @@ def _compile_missing(isa: Isa, names: Sequence[str], progress: Progress | None) 
     missing = [name for name in names if read_code(folder / f"{name}.o") is None]
     if not missing:
         return 0
+    if getattr(sys, "frozen", False):  # there `sys.executable` is the app, which would start itself without end
+        raise ResourceError(
+            f"{len(missing)} kernels for {isa.name} are not in {folder}; a packaged app cannot compile them: compile "
+            "them ahead on a machine of the same kind of CPU and ship the folder, see docs/embedding.md"
+        )
     if progress:
         progress("compile", 0, len(missing))
     workers = min(len(missing), max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1), 8)

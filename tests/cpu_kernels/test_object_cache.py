@@ -184,3 +184,10 @@ def test_processes_share_kernels_so_that_none_is_left_with_the_slow_ones(workers
     assert {share[0] for share in dealt} >= set(slow[: min(workers, len(slow))])
     if workers == 2:
         assert len([name for share in dealt if "attention_f16_f16" in share for name in share if name in slow]) == 1
+
+
+def test_a_packaged_app_never_starts_itself_to_compile(cache, monkeypatch):
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **more: pytest.fail("started a process"))
+    with pytest.raises(ResourceError, match=r"1 kernels for .* cannot compile them: compile them ahead"):
+        loader.LoadedKernels(ISA, [SMALL])
